@@ -162,7 +162,7 @@ def test_tokens_are_read_again_on_sighup(running):
                 break
             time.sleep(0.05)
         assert admitted() == expected, (text, running.text)
-    assert f"{file}: there is no token in it" in running.text
+    assert f"{file}: the file has no token" in running.text
 
 
 @pytest.mark.server

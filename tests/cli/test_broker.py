@@ -135,4 +135,4 @@ def test_a_live_table_shows_what_came_and_drops_what_left():
     shown = console.file.getvalue().rpartition("x")[2]
     assert "<urn:old>" in shown
     assert re.search(r"\+ +<urn:new>", shown)
-    assert "2: 1 came, 1 left" in shown
+    assert "2: 1 added, 1 removed" in shown

@@ -79,7 +79,7 @@ def test_a_deviation_is_found_listed_and_stale_once_it_is_mended(tmp_path):
     [
         (["live", "--program", "x"], "not both"),
         ([], "name an engine"),
-        (["live", "--case", "no such case"], "no case is named like"),
+        (["live", "--case", "no such case"], "no case has"),
         (["--program", "x", "--update"], "needs a list to write"),
     ],
 )

@@ -75,12 +75,12 @@ def test_a_search_is_foretold(file, command, monkeypatch):
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["tpf"], "reproduce: all of it takes about 8 hours"),
-        (["tpf", "--quick"], "reproduce: all of it takes about an hour"),
+        (["tpf"], "reproduce: everything takes about 8 hours"),
+        (["tpf", "--quick"], "reproduce: everything takes about an hour"),
         (["tpf", "--only", "static"], None),
         (["tpf", "--kept"], None),
-        (["sepbm"], "reproduce: all of it takes three quarters of an hour"),
-        (["yabench", "--engines", "live"], "reproduce: all of it takes hours"),
+        (["sepbm"], "reproduce: everything takes three quarters of an hour"),
+        (["yabench", "--engines", "live"], "reproduce: everything takes hours"),
         (["yabench", "--engines", "live", "--only", "E1/small"], None),
     ],
 )
@@ -91,4 +91,4 @@ def test_a_reproduction_is_foretold(command, monkeypatch, words, said):
     monkeypatch.setattr(reproduce_command, "_do", stopped)
     code, _, err = command("reproduce", *words)
     assert code == 0
-    assert (said in err) if said else ("all of it takes" not in err)
+    assert (said in err) if said else ("everything takes" not in err)

@@ -91,7 +91,7 @@ def test_as_triples(tmp_path):
         (("data.nq", "--vocabulary", "other"), "choose from paper, prototype"),
         (("data.nq", "--period", "long"), "duration"),
         (("broken.nq",), "broken.nq, line 1"),
-        ((), "there is nothing to serve"),
+        ((), "nothing to serve"),
     ],
 )
 def test_what_cannot_be_served(monkeypatch, capsys, tmp_path, words, says):

@@ -37,10 +37,10 @@ def test_what_is_left_out_is_said(ontology):
         read_ontologies((ontology,), "named", said.append)
     rules = read_ontologies((ontology,), "named", said.append, lenient=True)
     assert said == [
-        "the ontology imports <urn:other>, which is not fetched: give its file as an ontology too",
+        "the ontology imports <urn:other>, which is not fetched: name its file as another ontology",
         f"left out of the ontology: <urn:t:A> rdfs:subClassOf {union}: the class expression {union} with owl:unionOf "
         "as a conclusion is outside OWL 2 RL",
-        "left out of the ontology, unless --same-as is given: axioms that derive owl:sameAs (1)",
+        "left out of the ontology without --same-as: axioms that derive owl:sameAs (1)",
     ]
     assert len(rules.rules) == 3, "the rest is read: a subclass, a disjointness, different values of :p"
     said.clear()

@@ -65,7 +65,7 @@ def test_first_window_and_end_as_dates_and_instants_as_dates(ask, here):
     table, _ = ask("select.rq", *words[:-1], "table", "--t0", "-1d", "--dates")
     assert table.startswith("1969-12-31 00:00:05Z  [1969-12-31 00:00:00Z .. 1969-12-31 00:00:05Z]  2 rows")
     _, err = ask("select.rq", *words[:-1], "jsonl", "--dates", code=2)
-    assert "jsonl has times in ms, as its readers expect: --dates is for csv and table" in err
+    assert "jsonl has times in ms, as its readers expect: use --dates with csv or table" in err
     _, err = ask("select.rq", *words, "--t0", "yesterday", code=2)
     assert "'yesterday': expected ms, a duration such as 30s or -30s, or a date" in err
 
@@ -127,7 +127,7 @@ def test_late_elements_are_said(ask, here):
     with (here / "in.jsonl").open("ab") as file:
         file.write(encode_element(stream("1000: late p late.")[0]))
     _, err = ask("select.rq", "--stream", here / "in.jsonl", "--lateness", "1s", "--advance-to", "windows")
-    assert err == "5 elements, 1 of them too late; 2 answers; time reached 12,000 ms\n"
+    assert err == "5 elements, 1 of them late and dropped; 2 answers; time reached 12,000 ms\n"
 
 
 def test_a_table_for_people():

@@ -202,7 +202,7 @@ def test_a_folder_of_other_things_is_left_alone(tmp_path):
 
 def test_what_is_missing_is_told(tmp_path, monkeypatch):
     package = tmp_path / "src" / "streamgauge"
-    with pytest.raises(MistakeError, match="`python docs/site` in a checkout builds them"):
+    with pytest.raises(MistakeError, match="build them in a checkout by `python docs/site`"):
         docs.built_site(package)
     (tmp_path / "docs" / "site").mkdir(parents=True)
     monkeypatch.setitem(sys.modules, "furo", None)

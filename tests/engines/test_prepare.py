@@ -245,7 +245,7 @@ def test_a_clone_that_is_built_is_not_built_again(clone, tmp_path, maven):
     [
         (
             'say("[ERROR] COMPILATION ERROR : ", "[ERROR] Old.java:[3,1] no such symbol"); sys.exit(1)',
-            "Old.java:[3,1] no such symbol; tried was tag 1 (cccccccccccc) with JDK 17",
+            "Old.java:[3,1] no such symbol; tested is tag 1 (cccccccccccc) with JDK 17",
         ),
         (
             'say("[ERROR] Could not resolve dependencies for project core: g:library"); sys.exit(1)',

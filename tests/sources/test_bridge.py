@@ -204,7 +204,7 @@ def test_the_command(mosquitto, tmp_path):
         words = [sys.executable, "-m", "streamgauge.cli.main", "broker", "bridge", "--at", url]
         words += ["--from", f"{at}/in", "--to", f"people={at}/out", "--as", "me"]
         carried = subprocess.Popen(words, stderr=subprocess.PIPE, cwd=tmp_path, text=True)
-        assert "carrying between" in carried.stderr.readline()
+        assert "bridging" in carried.stderr.readline()
         comes(lambda: made.channel("people").acknowledged == {"me": 0})
         send(f"{at}/in", turtle(1))
         comes(lambda: made.channel("people").acknowledged == {"me": 1})

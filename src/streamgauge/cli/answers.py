@@ -1,4 +1,4 @@
-"""Answers as text: tables and live tables for people, JSON lines, N-Quads and CSV for programs."""
+"""Answers as text: tables and live tables for people; JSON lines, N-Quads and CSV for programs."""
 
 from __future__ import annotations
 
@@ -40,18 +40,18 @@ if TYPE_CHECKING:
     from streamgauge.watching.durable import DurableWatch
 
 Encoder: TypeAlias = Callable[[Answer], bytes]
-"""One answer as bytes, whole lines."""
+"""Encodes an answer as complete lines."""
 
 _NUMBERS = frozenset(XSD + name for name in ("integer", "decimal", "double", "float"))
 _PLAIN = frozenset(XSD + name for name in ("integer", "decimal", "double", "float", "boolean", "string"))
 
 
 def encoder(form: str, query: ContinuousQuery, dates: bool = False) -> Encoder:
-    """How answers to a query are written in a format, instants as ``dates`` in CSV; ValueError when they cannot be."""
+    """The encoder of a format for a query, with ``dates`` in CSV; ValueError if they do not fit together."""
     if dates and form != "csv":
-        raise ValueError(f"{form} has times in ms, as its readers expect: --dates is for csv and table")
+        raise ValueError(f"{form} has times in ms, as its readers expect: use --dates with csv or table")
     if form == "nquads" and not makes_triples(query):
-        raise ValueError("nquads holds graphs, the answers of a CONSTRUCT query: use table, jsonl or csv")
+        raise ValueError("nquads is for graphs, the answers of a CONSTRUCT query: use table, jsonl or csv")
     encoders: dict[str, Callable[[], Encoder]] = {
         "jsonl": lambda: encode_answer,
         "csv": lambda: _Csv(dates),
@@ -61,13 +61,13 @@ def encoder(form: str, query: ContinuousQuery, dates: bool = False) -> Encoder:
 
 
 KeyedEncoder: TypeAlias = Callable[[Answer], tuple[str | None, bytes]]
-"""The key of an answer, by which a receiver knows one that comes twice, and its bytes."""
+"""Encodes an answer as (key by which receivers recognise a duplicate, bytes)."""
 
 
 def keyed(encode: Encoder, answers: Watch[Answer], *, lines: bool) -> KeyedEncoder:
-    """The key of a durable answer is its number, which is in its JSON ``lines`` too; else its instant.
+    """The key of a durable answer is its number, which JSON ``lines`` contain too; otherwise its instant.
 
-    Another answer of the same instant has a count behind it: 5000, 5000.2.
+    Further answers of the same instant have a suffix: 5000, 5000.2.
     """
     if is_durable(answers):
         return partial(_numbered, encode, answers, lines)
@@ -81,7 +81,7 @@ def _numbered(encode: Encoder, answers: DurableWatch, lines: bool, answer: Answe
 
 
 class _Instants:
-    """Keys of answers without numbers: the instant, with a count from the second answer of an instant on."""
+    """Keys of unnumbered answers: the instant, with a suffix from the second answer of an instant on."""
 
     def __init__(self) -> None:
         self._last: int | None = None
@@ -97,7 +97,7 @@ class _Instants:
 
 
 class _Quads:
-    """A graph per report, its instant stated beside it: what the format ``nquads`` reads as a stream again."""
+    """A named graph per report, and its instant: the format ``nquads`` of streams."""
 
     def __init__(self) -> None:
         self._count = 0
@@ -130,7 +130,7 @@ class _Csv:
 
 
 def _iso(ms: int) -> str:
-    """A time as xsd:dateTime; in ms beyond the year 9999."""
+    """A time as xsd:dateTime, or in ms beyond the year 9999."""
     return (date_text(ms, always=True) or str(ms)).replace(" ", "T")
 
 
@@ -144,9 +144,9 @@ def _plain(term: Term | None) -> str:
 
 
 class Shown:
-    """Answers as tables on a terminal: a line for the report, its rows below; IRIs shortened by ``prefixes``.
+    """Prints answers as tables: a line for the report, then its rows; IRIs are shortened by ``prefixes``.
 
-    Rows of a query without ORDER BY come in the order of their values, so that two reports can be compared by eye.
+    Rows of a query without ORDER BY are sorted by value, so that two reports can be compared by eye.
     """
 
     def __init__(
@@ -165,7 +165,7 @@ class Shown:
         self._signs = signs.get(r2s, {"+": "+", "-": "-"})
 
     def __call__(self, answer: Answer) -> None:
-        """Print a report under its headline, rows that go marked by a sign."""
+        """Print a report under its headline; removed rows have a sign."""
         self._console.print(Text(_headline(answer, self._dates), style="bold"))
         rows = list(_changes(answer))
         if not self._ordered:
@@ -189,7 +189,7 @@ class Shown:
 
 
 def prefixes(query_text: str) -> Mapping[str, str]:
-    """The prefixes that a query declares; none of a text that cannot be read."""
+    """The prefixes that a query declares; none if it cannot be parsed."""
     try:
         return read_prologue(query_text, tokens(query_text), default=DEFAULT_BASE).prefixes
     except QueryError:
@@ -197,12 +197,12 @@ def prefixes(query_text: str) -> Mapping[str, str]:
 
 
 def longest_first(prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
-    """Prefixes with their IRIs, in the order in which they are tried."""
+    """Prefixes and their IRIs in the order of matching."""
     return sorted(prefixes.items(), key=lambda pair: -len(pair[1]))
 
 
 def shortened(term: Term | None, prefixes: Sequence[tuple[str, str]]) -> str:
-    """A term for people: plain values, IRIs by the first prefix that fits."""
+    """A term for people: plain values, IRIs with the first prefix that matches."""
     return "" if term is None else by_parts(term, partial(_short, prefixes=prefixes))
 
 
@@ -224,7 +224,7 @@ def _name(iri: Term, prefixes: Sequence[tuple[str, str]]) -> str:
 
 
 def is_ordered(form: al.QueryForm) -> bool:
-    """Whether a query says the order of its rows."""
+    """Whether a query has ORDER BY."""
     pattern = None if isinstance(form, al.Ask) else form.pattern
     while isinstance(pattern, al.Slice | al.Distinct | al.Reduced | al.Project):
         pattern = pattern.pattern
@@ -232,7 +232,7 @@ def is_ordered(form: al.QueryForm) -> bool:
 
 
 def row_key(row: Row) -> tuple[tuple[int, float, str], ...]:
-    """By which rows are put in order: unbound, numbers by their value, then all else as text."""
+    """The sort key of rows: unbound, then numbers by value, then other terms as text."""
     return tuple(map(_term_key, row))
 
 
@@ -286,13 +286,13 @@ class LiveTable:
         self._live.stop()
 
     def show_rows(self, rows: Sequence[Row], new: Collection[Row], caption: str | None = None) -> None:
-        """These rows from now on, some of them ``new``; another line below where one is given."""
+        """Replace the rows, of which some are ``new``, and the caption unless it is ``None``."""
         self._rows, self._new = rows, new
         self._caption = self._caption if caption is None else Text(caption, style="dim")
         self._live.update(self._table(), refresh=True)
 
     def say(self, caption: str, style: str = "dim") -> None:
-        """Another line below the table."""
+        """Replace the caption."""
         self._caption = Text(caption, style=style)
         self._live.update(self._table(), refresh=True)
 
@@ -307,14 +307,14 @@ class LiveTable:
 
 
 MAX_ROWS_SHOWN = 200
-"""Rows of a channel's live table, those that came last."""
+"""Maximum number of rows in a channel's live table: the latest ones."""
 
 
 class NotificationLines:
     """A channel's notifications as JSON lines on standard output; rows are objects of N-Triples terms by variable."""
 
     def show(self, notification: Told) -> None:
-        """Print a notification as one JSON object: channel, number, rows that came and went."""
+        """Print a notification as a JSON object: channel, number, added and removed rows."""
         line = {
             "channel": notification.channel,
             "number": notification.number,
@@ -334,7 +334,7 @@ def _named(columns: tuple[str, ...], row: Row) -> dict[str, str]:
 
 
 class LiveChannel(LiveTable):
-    """A channel's answer as it is now, on a terminal, after what stood when it began."""
+    """A channel's current answer on a terminal, starting with the answer at subscription."""
 
     def __init__(
         self, begun: Standing, console: Console | None = None, prefixes: Mapping[str, str] = MappingProxyType({})
@@ -346,12 +346,12 @@ class LiveChannel(LiveTable):
         return list(self._answer)[-MAX_ROWS_SHOWN:]
 
     def show(self, notification: Told) -> None:
-        """The answer after a notification."""
+        """Update the table by a notification."""
         for row in notification.removed:
             self._answer.pop(row, None)
         self._answer |= dict.fromkeys(notification.added)
         when = datetime.fromtimestamp(notification.at / 1000, UTC).strftime("%H:%M:%S.%f")[:-3]
         rows = counted(len(self._answer), "row")
-        moves = f"{len(notification.added)} came, {len(notification.removed)} left"
+        moves = f"{len(notification.added)} added, {len(notification.removed)} removed"
         caption = f"{notification.number}: {moves} at {when}Z; {rows}"
         self.show_rows(self._latest(), frozenset(notification.added), caption)

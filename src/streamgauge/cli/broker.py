@@ -75,20 +75,20 @@ class ClosureChoice(StrEnum):
 
 
 Facts = Annotated[
-    list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files: the facts, unless a journal has some.")
+    list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files with the facts, unless the journal has some.")
 ]
 Derived = Annotated[
-    ClosureChoice, typer.Option(case_sensitive=False, help="What is derived: of named classes, or all.")
+    ClosureChoice, typer.Option(case_sensitive=False, help="What is derived: memberships of named classes, or all.")
 ]
 WebhookHosts = Annotated[
-    list[str] | None, typer.Option(metavar="HOST", help="A webhook may be at this host, be it private.")
+    list[str] | None, typer.Option(metavar="HOST", help="Allow webhooks at this host, even a private one.")
 ]
-MaxKept = Annotated[int, typer.Option(min=2**20, help="Bytes of notifications kept for all channels of one token.")]
-MaxChange = Annotated[
-    int, typer.Option(min=1, help="Facts and rows that a channel may look at because of one publication.")
+MaxKept = Annotated[
+    int, typer.Option(min=2**20, help="Maximum size (bytes) of stored notifications of one token's channels.")
 ]
+MaxChange = Annotated[int, typer.Option(min=1, help="Maximum facts and rows that a publication may cost one channel.")]
 MaxChanges = Annotated[
-    int, typer.Option(min=1, help="Facts and rows that all channels may look at because of one publication.")
+    int, typer.Option(min=1, help="Maximum facts and rows that a publication may cost all channels.")
 ]
 
 
@@ -102,34 +102,42 @@ def serve(
     data: Facts = None,
     host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4200,
-    journal: Annotated[Path | None, typer.Option(help="The file that keeps everything; in memory without it.")] = None,
-    ontology: Annotated[list[Path] | None, typer.Option(help="An ontology, as an RDF file.")] = None,
+    journal: Annotated[Path | None, typer.Option(help="The file for all data; without it they are in memory.")] = None,
+    ontology: Annotated[list[Path] | None, typer.Option(help="An ontology (RDF file).")] = None,
     closure: Derived = ClosureChoice.NAMED,
     lenient: Lenient = False,
     same_as: SameAs = False,
     subsumption: Subsumption = False,
     beyond_rl: Beyond = False,
-    strategy: Annotated[str, one_named(strategy_names, help="How notifications are found.")] = "incremental",
-    token_file: Annotated[Path | None, typer.Option(help="TOKEN [OPERATION,... [CHANNEL ...]], one a line.")] = None,
+    strategy: Annotated[str, one_named(strategy_names, help="How notifications are computed.")] = "incremental",
+    token_file: Annotated[Path | None, typer.Option(help="Lines of TOKEN [OPERATION,... [CHANNEL ...]].")] = None,
     allow_origin: AllowedOrigins = None,
-    webhook: Annotated[list[str] | None, typer.Option(help="CHANNEL=URL: notifications are posted there.")] = None,
+    webhook: Annotated[
+        list[str] | None, typer.Option(help="CHANNEL=URL: post the channel's notifications there.")
+    ] = None,
     webhook_host: WebhookHosts = None,
-    max_channels: Annotated[int, typer.Option(min=1, help="How many channels.")] = UNLESS.channels,
-    max_subscribers: Annotated[int, typer.Option(min=1, help="Subscribers of one channel.")] = UNLESS.subscribers,
-    max_graph: Annotated[int, typer.Option(min=1, help="Triples of one publication.")] = UNLESS.graph,
-    max_rows: Annotated[int, typer.Option(min=1, help="Rows of a new channel's answer.")] = UNLESS.rows,
-    max_effort: Annotated[int, typer.Option(min=1, help="Facts and rows that an answer may look at.")] = UNLESS.effort,
+    max_channels: Annotated[int, typer.Option(min=1, help="Maximum number of channels.")] = UNLESS.channels,
+    max_subscribers: Annotated[
+        int, typer.Option(min=1, help="Maximum subscribers of one channel.")
+    ] = UNLESS.subscribers,
+    max_graph: Annotated[int, typer.Option(min=1, help="Maximum triples of one publication.")] = UNLESS.graph,
+    max_rows: Annotated[int, typer.Option(min=1, help="Maximum rows of a new channel's answer.")] = UNLESS.rows,
+    max_effort: Annotated[int, typer.Option(min=1, help="Maximum facts and rows read for an answer.")] = UNLESS.effort,
     max_change: MaxChange = UNLESS.change,
     max_changes: MaxChanges = UNLESS.changes,
-    max_looks: Annotated[int, typer.Option(min=1, help="Facts that WHERE of an update looks at.")] = UNLESS.looks,
-    max_seconds: Annotated[float, typer.Option(min=0.1, help="CPU seconds to answer a new channel.")] = UNLESS.seconds,
-    max_derived: Annotated[int, typer.Option(min=1, help="How often a publication may derive.")] = UNLESS.derived,
+    max_looks: Annotated[int, typer.Option(min=1, help="Maximum facts read for an update's WHERE.")] = UNLESS.looks,
+    max_seconds: Annotated[
+        float, typer.Option(min=0.1, help="Maximum CPU seconds to answer a new channel.")
+    ] = UNLESS.seconds,
+    max_derived: Annotated[int, typer.Option(min=1, help="Maximum derivations of one publication.")] = UNLESS.derived,
     max_body: RequestBytes = UNLESS.body,
-    max_lag: Annotated[int, typer.Option(min=1, help="Notifications that a subscriber may be behind.")] = UNLESS.lag,
+    max_lag: Annotated[
+        int, typer.Option(min=1, help="Maximum notifications that a subscriber may lag behind.")
+    ] = UNLESS.lag,
     max_kept: MaxKept = UNLESS.kept_total,
     max_connections: Connections = UNLESS.connections,
 ) -> None:
-    """Serve a broker: graphs are published and deleted, subscribers of SPARQL queries told how answers change."""
+    """Serve a broker: clients publish and delete graphs; subscribers of SPARQL queries receive changes of answers."""
     access = Access(_grants(token_file, host))
     origins = read_origins(allow_origin or (), bool(access.tokens))
     hooks = [read_hook(address, webhook_host or ()) for address in webhook or ()]
@@ -165,29 +173,29 @@ def _say_where(journal: Path | None, address: str) -> None:
 
 
 def verify(
-    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The file that a broker kept; none has it open.")],
+    journal: Annotated[Path, typer.Argument(metavar="JOURNAL", help="The journal of a broker that is not running.")],
     save_to: SavedTo = None,
 ) -> None:
-    """Check every row and page of a journal, of which nothing is changed; 0 when all are sound, 1 when not."""
+    """Check every row and page of a journal without changing it; exit code 0 if it is sound, else 1."""
     from streamgauge.servers.broker import recovery
 
     reported(journal, recovery.verify, recovery.save, save_to)
 
 
 FROZEN_ROWS: Final = 10_000
-"""Rows of an answer that the collector need not look at again; chosen: a full collection over fewer takes some ms."""
+"""Size (rows) from which an answer is frozen; chosen: a full garbage collection of fewer takes some ms."""
 
 
 class _Served(Broker):
-    """A broker with a process to itself: what stands, facts and large answers, the collector need not look at again.
+    """A broker in a process of its own, whose facts and large answers are frozen for the garbage collector.
 
-    Small channels leave garbage with cycles behind, which is never found among frozen objects.
+    Small channels are not frozen: they leave cyclic garbage, which is never collected among frozen objects.
     """
 
     def create_channel(
         self, name: str, query: str, *, owner: str = OPEN, require: Require = anything
     ) -> tuple[str, ...]:
-        """A channel begins, with an answer that may be large."""
+        """Create a channel, whose answer may be large."""
         with gc_young():
             variables = super().create_channel(name, query, owner=owner, require=require)
         with suppress(UnknownChannelError, KeyError):  # another request may have deleted it
@@ -209,7 +217,7 @@ def _begun(
 
 
 def _open_violations(broker: Broker, rules: Rules) -> None:
-    """The channel of violations; data that contradict the ontology stop nothing."""
+    """Create the channel of violations; contradictory data do not prevent the start."""
     try:
         count = open_violations(broker, rules)
     except LimitError as error:
@@ -220,7 +228,7 @@ def _open_violations(broker: Broker, rules: Rules) -> None:
 
 
 def _reload(access: Access, file: Path | None, host: str) -> None:
-    """Read the grants again; those before stay where that fails."""
+    """Read the grants again; if that fails, the previous ones remain."""
     access.replace(_grants(file, host))
 
 
@@ -229,7 +237,7 @@ def _grants(file: Path | None, host: str) -> list[Grant]:
     try:
         grants = read_grants(lines)
         if file is not None and not grants:
-            raise MistakeError(f"{file}: there is no token in it: write one on a line")
+            raise MistakeError(f"{file}: the file has no token: write one per line")
         grants += read_grants([own_token() or ""])
     except TokenError as error:
         raise TokenError(f"{file or TOKEN}, {error}") from error
@@ -238,10 +246,10 @@ def _grants(file: Path | None, host: str) -> list[Grant]:
 
 
 def _fill(broker: Broker, data: Iterable[Path]) -> None:
-    """Facts of files, where there are none."""
+    """Load files, unless there are facts already."""
     files = list(data)
     if files and (broker.number or broker.channels() or broker.explicit):
-        say(f"the journal has facts already: {', '.join(map(str, files))} not read again")
+        say(f"the journal already has facts: {', '.join(map(str, files))} not read again")
     elif files:
         broker.load(read_files(files))
 
@@ -250,22 +258,24 @@ def _fill(broker: Broker, data: Iterable[Path]) -> None:
 def bridge(
     at: Annotated[str, typer.Option("--at", metavar="URL", help="The broker.")] = BROKER,
     published: Annotated[
-        list[str] | None, typer.Option("--from", metavar="SOURCE", help="Its messages are published.")
+        list[str] | None, typer.Option("--from", metavar="SOURCE", help="Publish the messages of this source.")
     ] = None,
     deleted: Annotated[
-        list[str] | None, typer.Option("--delete-from", metavar="SOURCE", help="The facts of its messages are deleted.")
+        list[str] | None,
+        typer.Option("--delete-from", metavar="SOURCE", help="Delete the facts in the messages of this source."),
     ] = None,
     to: Annotated[
-        list[str] | None, typer.Option("--to", metavar="CHANNEL=SINK", help="Where a channel's notifications go.")
+        list[str] | None,
+        typer.Option("--to", metavar="CHANNEL=SINK", help="Send a channel's notifications to this sink."),
     ] = None,
-    name: Annotated[str | None, typer.Option("--as", help="The subscriber's name; one of its own without.")] = None,
-    skip: Annotated[bool, typer.Option("--skip-refused", help="Say and pass over what the broker refuses.")] = False,
+    name: Annotated[str | None, typer.Option("--as", help="The subscriber's name (default: a new one).")] = None,
+    skip: Annotated[bool, typer.Option("--skip-refused", help="Report and skip what the broker refuses.")] = False,
     patience: Patience = "10m",
     max_message: MaxMessage = LARGEST_MESSAGE,
 ) -> None:
-    """Carry messages of MQTT (or Kafka, files, events) into a broker, and notifications of channels out of it.
+    """Bridge MQTT (or Kafka, files, events) and a broker: messages are published, notifications sent on.
 
-    Exit code 2 for what is refused, 3 when a side was away for too long or did not take a notification.
+    Exit code 2 if something is refused, 3 if a side was unavailable for too long or did not accept a notification.
     """
     from uuid import uuid4
 
@@ -278,7 +288,7 @@ def bridge(
     ]
     outlets = [read_outlet(address, name) for address in to or ()]
     if not inlets and not outlets:
-        raise typer.BadParameter("there is nothing to carry: name a source, or CHANNEL=SINK", param_hint="--from, --to")
+        raise typer.BadParameter("nothing to bridge: name a source, or CHANNEL=SINK", param_hint="--from, --to")
     bridge = Bridge(
         at,
         lambda: Client(at, own_token(), largest=max_message),
@@ -290,7 +300,7 @@ def bridge(
         tell=say_again,
     )
     bridge.open()
-    typer.echo(f"streamgauge: carrying between {at} and {len(inlets)} sources, {len(outlets)} sinks", err=True)
+    typer.echo(f"streamgauge: bridging {at}, {len(inlets)} sources and {len(outlets)} sinks", err=True)
     raise typer.Exit(_carried(bridge))
 
 

@@ -1,6 +1,6 @@
-"""The catalogue of commands: where each is written, its line in the list, examples.
+"""The catalogue of commands: module, line in the list, and examples of each.
 
-``--help`` shows this and imports no command; a command's module is imported when the command runs.
+``--help`` shows it without importing a command; a command's module is imported when it runs.
 """
 
 from enum import StrEnum
@@ -31,24 +31,24 @@ COMMANDS: Final = {
     "watch": CatalogueEntry(CataloguePart.ANSWER, "watch", "Keep a query over changing Linked Data current."),
     "stream": CatalogueEntry(CataloguePart.ANSWER, "stream", "Answer a continuous query on Spark, each answer once."),
     "translate": CatalogueEntry(CataloguePart.ANSWER, "translate", "Print a query in another dialect."),
-    "expect": CatalogueEntry(CataloguePart.JUDGE, "verdicts", "Print what should be answered, without a run."),
+    "expect": CatalogueEntry(CataloguePart.JUDGE, "verdicts", "Print the expected answers, without a run."),
     "check": CatalogueEntry(CataloguePart.JUDGE, "verdicts", "Judge a recorded run again."),
-    "explain": CatalogueEntry(CataloguePart.JUDGE, "verdicts", "Say why a recorded run is wrong."),
+    "explain": CatalogueEntry(CataloguePart.JUDGE, "verdicts", "Diagnose why a recorded run is wrong."),
     "compare": CatalogueEntry(CataloguePart.JUDGE, "compare", "Compare runs and capacities with a baseline."),
-    "import": CatalogueEntry(CataloguePart.JUDGE, "importing", "Make run folders of what others recorded."),
+    "import": CatalogueEntry(CataloguePart.JUDGE, "importing", "Convert other tools' recordings to run folders."),
     "certify": CatalogueEntry(CataloguePart.JUDGE, "certify", "Run the conformance suite on an engine."),
     "init": CatalogueEntry(CataloguePart.MEASURE, "init", "Write an experiment, a query and a stream to start from."),
     "demo": CatalogueEntry(CataloguePart.MEASURE, "pipeline", "Answer, judge and show a weather stream."),
     "run": CatalogueEntry(
-        CataloguePart.MEASURE, "experiments", "Do an experiment: streams, engines, verdicts, report."
+        CataloguePart.MEASURE, "experiments", "Run an experiment: streams, engines, verdicts, report."
     ),
     "pipeline": CatalogueEntry(
-        CataloguePart.MEASURE, "pipeline", "Do an experiment stage by stage, on Spark at any size."
+        CataloguePart.MEASURE, "pipeline", "Run an experiment stage by stage, on Spark at any size."
     ),
-    "capacity": CatalogueEntry(CataloguePart.MEASURE, "experiments", "Find the highest load that an engine carries."),
-    "generate": CatalogueEntry(CataloguePart.MEASURE, "data", "Make a workload's stream."),
+    "capacity": CatalogueEntry(CataloguePart.MEASURE, "experiments", "Find the highest load that an engine sustains."),
+    "generate": CatalogueEntry(CataloguePart.MEASURE, "data", "Generate a workload's stream."),
     "workloads": CatalogueEntry(CataloguePart.MEASURE, "data", "List the workloads, their parameters and queries."),
-    "report": CatalogueEntry(CataloguePart.MEASURE, "experiments", "Write one page about runs that were judged."),
+    "report": CatalogueEntry(CataloguePart.MEASURE, "experiments", "Write one page about judged runs."),
     "ui": CatalogueEntry(CataloguePart.SERVE, "ui", "Open the workbench in a browser."),
     "engine": CatalogueEntry(CataloguePart.SERVE, "serve", "Serve continuous queries over HTTP."),
     "fragments": CatalogueEntry(CataloguePart.SERVE, "fragments", "Serve changing Linked Data at low server cost."),
@@ -57,7 +57,7 @@ COMMANDS: Final = {
     "subscribe": CatalogueEntry(CataloguePart.SERVE, "subscribers", "Show a channel's answer as it changes."),
     "mcp": CatalogueEntry(CataloguePart.SERVE, "mcp", "Serve agents over the Model Context Protocol."),
     "reproduce": CatalogueEntry(
-        CataloguePart.REPRODUCE, "reproduce", "Print published tables and figures beside ours."
+        CataloguePart.REPRODUCE, "reproduce", "Print published tables and figures next to ours."
     ),
     "sepbm": CatalogueEntry(CataloguePart.REPRODUCE, "sepbm", "Measure semantic publish/subscribe (SEP-BM)."),
     "engines": CatalogueEntry(
@@ -65,16 +65,18 @@ COMMANDS: Final = {
     ),
     "config": CatalogueEntry(CataloguePart.HERE, "configuration", "Print the options of a server with their origins."),
     "docs": CatalogueEntry(CataloguePart.HERE, "docs", "Read this documentation in a browser."),
-    "doctor": CatalogueEntry(CataloguePart.HERE, "installation", "Say what this machine lacks and how to get it."),
+    "doctor": CatalogueEntry(
+        CataloguePart.HERE, "installation", "Print what this machine lacks and how to install it."
+    ),
     "completion": CatalogueEntry(CataloguePart.HERE, "completion", "Complete commands and names in bash, zsh or fish."),
 }
-"""In the order of the list, part by part."""
+"""All commands, in the order of the list."""
 
 CONFIGURED: Final = (
     "query", "watch", "stream", "ui", "engine serve", "fragments serve", "broker serve", "broker bridge", "subscribe",
     "mcp", "docs",
 )  # fmt: skip
-"""Servers and long commands, by their words: their options may be in a configuration file."""
+"""Servers and long-running commands, whose options may be in a configuration file."""
 
 EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "query": (
@@ -129,10 +131,10 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
     "doctor": ("doctor",),
     "completion": ("completion bash >> ~/.bashrc", "completion zsh --install"),
 }
-"""By the command's words after ``streamgauge``."""
+"""Examples by command (the words after ``streamgauge``)."""
 
 
 def words_of(ctx: Any) -> str:
-    """A command's words after ``streamgauge``, by its context."""
+    """The words of a context's command after ``streamgauge``."""
     above = "" if ctx.parent is None or ctx.parent.parent is None else f"{words_of(ctx.parent)} "
     return f"{above}{ctx.info_name}"

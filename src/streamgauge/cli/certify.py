@@ -1,4 +1,4 @@
-"""The command ``certify``: an engine through the conformance suite."""
+"""The command ``certify``: run the conformance suite on an engine."""
 
 import json
 from collections.abc import Callable, Sequence
@@ -40,7 +40,7 @@ from streamgauge.suites.conformance.runner import (
 )
 from streamgauge.suites.conformance.shared import shared_values
 
-_NO_LIST: Final = "--update needs a list to write: --deviations FILE"
+_NO_LIST: Final = "--update needs a list to write: name it by --deviations FILE"
 
 
 def register(app: typer.Typer) -> None:
@@ -53,36 +53,39 @@ def certify_command(
         str | None, typer.Argument(metavar="ENGINE", autocompletion=completed(engine_names), help="An engine's name.")
     ] = None,
     program: Annotated[
-        str | None, typer.Option(help="Any program on the pipe in place of an engine: 'python3 mine.py'.")
+        str | None, typer.Option(help="Any program on the pipe instead of an engine: 'python3 mine.py'.")
     ] = None,
-    case: Annotated[str | None, typer.Option(help="Only cases whose name or theme has this in it.")] = None,
+    case: Annotated[str | None, typer.Option(help="Only cases with this text in their name, or of this theme.")] = None,
     profile: Annotated[
         str | None,
         one_named(
-            lambda: [*semantics_names(), OWN], "--semantics", help="Only under this profile, or own: the cases' own."
+            lambda: [*semantics_names(), OWN],
+            "--semantics",
+            help="Only under this profile, or `own` for the cases' own.",
         ),
     ] = None,
     listed: Annotated[
-        Path | None, typer.Option("--deviations", help="The list of deviations; the engine's own unless given.")
+        Path | None, typer.Option("--deviations", help="The list of deviations (default: the engine's own).")
     ] = None,
-    update: Annotated[bool, typer.Option("--update", help="Write what deviates now into the list.")] = False,
-    jobs: Annotated[int, typer.Option(min=1, max=64, help="How many programs run at a time.")] = 1,
+    update: Annotated[bool, typer.Option("--update", help="Write the current deviations to the list.")] = False,
+    jobs: Annotated[int, typer.Option(min=1, max=64, help="Number of programs that run in parallel.")] = 1,
     out: Annotated[
-        Path | None, typer.Option(metavar="PAGE", help="Write a page too, with EARL (.ttl) and a badge (.svg) beside.")
+        Path | None, typer.Option(metavar="PAGE", help="Also write a page, with EARL (.ttl) and a badge (.svg).")
     ] = None,
     runs: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Keep a run folder for each task: check and report take them.")
+        Path | None, typer.Option(metavar="FOLDER", help="Store a run folder for each task, for check and report.")
     ] = None,
     workbench: Annotated[
-        str, typer.Option(metavar="ADDRESS", help="Where the page's cells open cases: a workbench (streamgauge ui).")
+        str,
+        typer.Option(metavar="ADDRESS", help="The workbench (streamgauge ui) in which the page's cells open cases."),
     ] = "../",
     as_json: AsJson = False,
 ) -> None:
-    """Run the conformance suite on an engine and print what it can say of itself."""
+    """Run the conformance suite on an engine and print its certificate."""
     if update and name is None and listed is None:
         raise typer.BadParameter(_NO_LIST)
     if listed is not None and not update and not listed.exists():
-        raise MistakeError(f"--deviations {listed}: there is no such file: --update writes one")
+        raise MistakeError(f"--deviations {listed}: there is no such file: write one by --update")
     write_page = _page_writer(out, workbench)
     subject = _subject(name, program, listed)
     if update and subject.deviations is None:
@@ -111,7 +114,7 @@ def _certified(
     every: bool,
     console: Console,
 ) -> Certificate:
-    """The outcomes beside the list, deviating tasks diagnosed, with the values that explain several failing ones."""
+    """The outcomes compared with the list, with diagnoses and values that explain several failing tasks."""
     with telling(console, "certify") as tell:
 
         def explained(outcome: ConformanceOutcome) -> tuple[str, ...]:
@@ -119,7 +122,7 @@ def _certified(
             return findings(outcome)
 
         result = certificate(subject.name, outcomes, known, every, explained)
-        tell("looking for a value of the semantics that explains several tasks")
+        tell("searching a value of the semantics that explains several tasks")
         return replace(result, shared=shared_values(result.failing, result.passed))
 
 
@@ -131,7 +134,7 @@ def _print(certificate: Certificate, *, as_json: bool) -> None:
 
 
 def _page_writer(out: Path | None, workbench: str) -> Callable[[Certificate], str]:
-    """A function that writes the page and says so; AddressError before anything is run."""
+    """A function that writes the page and returns a line about it; AddressError before any task runs."""
     if out is None:
         return lambda _found: ""
     from streamgauge.report.implementation_report import (
@@ -150,7 +153,7 @@ def _page_writer(out: Path | None, workbench: str) -> Callable[[Certificate], st
 
 
 def _subject(name: str | None, program: str | None, listed: Path | None) -> Subject:
-    """The engine, or the program; BadParameter when it is not one of both."""
+    """The engine or the program; BadParameter unless exactly one is named."""
     if (name is None) == (program is None):
         raise typer.BadParameter("name an engine (streamgauge engines lists them), or --program 'COMMAND', not both")
     subject = program_subject(program or "", "--program") if name is None else engine(name)
@@ -158,14 +161,14 @@ def _subject(name: str | None, program: str | None, listed: Path | None) -> Subj
 
 
 def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[ConformanceTask, ...]:
-    """The tasks that are wanted; BadParameter when there is none."""
+    """The selected tasks; BadParameter if there is none."""
     if profile not in (None, OWN):
         profile_of(profile)
     cases = [entry for entry in load() if case is None or _named(entry, case)]
     tasks = asked(cases, subject.profiles, subject.scale)
     wanted = tuple(task for task in tasks if profile in (None, task.profile))
     if not wanted:
-        raise typer.BadParameter(f"no case is named like {case!r}, or none has a meaning under {profile or OWN}")
+        raise typer.BadParameter(f"no case has {case!r} in its name, or none is defined under {profile or OWN}")
     return wanted
 
 
@@ -183,7 +186,7 @@ def _outcomes(
     *,
     quiet: bool,
 ) -> tuple[ConformanceOutcome, ...]:
-    """The outcome of every task; each is printed as it comes, unless ``quiet``, and kept in ``runs`` where named."""
+    """The outcome of every task, printed when it ends unless ``quiet``, and stored in ``runs`` if given."""
     by_task = {case: deviation.name for deviation in listed for case in deviation.cases}
     results = []
     with telling(console, f"certify {subject.name}") as tell:
@@ -200,7 +203,7 @@ def _outcomes(
 def _updated(
     listed: Sequence[Deviation], outcomes: Sequence[ConformanceOutcome], every: bool, console: Console
 ) -> tuple[Deviation, ...]:
-    """The list as it is now, every deviating task diagnosed; without ``every`` other tasks stay as listed."""
+    """The new list, with a diagnosis of every deviating task; without ``every``, other tasks stay as listed."""
     wrong = [outcome for outcome in outcomes if outcome.kind is TaskResult.WRONG]
     explained = {}
     with telling(console, "certify") as tell:
@@ -209,7 +212,7 @@ def _updated(
             explained[outcome.name] = findings(outcome)
         new = {name: findings for name, findings in explained.items() if not shown(listed, findings)}
         possible = frozenset(finding for findings in new.values() for finding in findings)
-        tell("looking for tasks that speak against new findings")
+        tell("searching tasks that contradict new findings")
         denied = contradicted(outcomes, possible)
     names = {case for entry in listed for case in entry.cases} if every else set()
     return updated_deviations(listed, explained, names | {outcome.name for outcome in outcomes}, denied)

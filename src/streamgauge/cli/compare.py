@@ -1,4 +1,4 @@
-"""The command ``compare``: runs and capacities against a baseline."""
+"""The command ``compare``: runs and capacities compared with a baseline."""
 
 import json
 import re
@@ -24,7 +24,7 @@ from streamgauge.report.comparison.measurements import Measurements, measured, w
 
 
 class CompareFormat(StrEnum):
-    """The forms of a comparison."""
+    """Output formats of a comparison."""
 
     TEXT = "text"
     MARKDOWN = "markdown"
@@ -48,23 +48,25 @@ def compare(
         list[Path],
         typer.Argument(metavar="[BASE] RUN", help="Runs, folders of runs, capacities, or a stored baseline."),
     ],
-    save: Annotated[Path | None, typer.Option(metavar="BASELINE", help="Store RUN's measurements there.")] = None,
-    delay: Annotated[str, typer.Option(metavar="PERCENT", help="By how much delays may grow.")] = "25%",
-    cpu: Annotated[str, typer.Option(metavar="PERCENT", help="By how much CPU time may grow.")] = "25%",
-    memory: Annotated[str, typer.Option(metavar="PERCENT", help="By how much memory may grow.")] = "25%",
-    capacity: Annotated[str, typer.Option(metavar="PERCENT", help="By how much capacities may fall.")] = "10%",
-    subset: Annotated[bool, typer.Option("--subset", help="RUN may lack runs that BASE has.")] = False,
+    save: Annotated[
+        Path | None, typer.Option(metavar="BASELINE", help="Store RUN's measurements in this file.")
+    ] = None,
+    delay: Annotated[str, typer.Option(metavar="PERCENT", help="Tolerated growth of delays.")] = "25%",
+    cpu: Annotated[str, typer.Option(metavar="PERCENT", help="Tolerated growth of CPU time.")] = "25%",
+    memory: Annotated[str, typer.Option(metavar="PERCENT", help="Tolerated growth of memory.")] = "25%",
+    capacity: Annotated[str, typer.Option(metavar="PERCENT", help="Tolerated fall of capacities.")] = "10%",
+    subset: Annotated[bool, typer.Option("--subset", help="RUN may lack runs of BASE.")] = False,
     form: Annotated[
         CompareFormat,
         typer.Option("--format", help="Text; Markdown for pull requests; points for dashboards of benchmarks."),
     ] = CompareFormat.TEXT,
     as_json: AsJson = False,
 ) -> None:
-    """Fail (exit code 1) when a verdict got worse, a capacity fell, or delay, CPU or memory grew too much."""
+    """Exit with 1 if a verdict got worse, a capacity fell, or delay, CPU time or memory grew too much."""
     if len(sides) > 2:
-        raise typer.BadParameter("name a base and a run, two paths at most")
+        raise typer.BadParameter("name a base and a run, at most two paths")
     if len(sides) == 1 and save is None and form not in _POINTS:
-        raise typer.BadParameter("name a base and a run; one of them alone is stored by --save BASELINE")
+        raise typer.BadParameter("name a base and a run, or store one by --save BASELINE")
     tolerances = Tolerances(*map(_share, (delay, cpu, memory, capacity), ("delay", "cpu", "memory", "capacity")))
     base = measured(sides[0]) if len(sides) == 2 else None
     now = measured(sides[-1])
@@ -92,7 +94,7 @@ def _print(now: Measurements, comparison: Comparison | None, form: CompareFormat
 
 
 def _share(text: str, option: str) -> float:
-    """The share that a text as ``25%`` means; BadParameter."""
+    """A percentage such as ``25%`` as a share; BadParameter."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*%?", text.strip())
     if match is None:
         raise typer.BadParameter(

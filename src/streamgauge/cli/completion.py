@@ -1,4 +1,4 @@
-"""The command ``completion``: what makes a shell complete commands, options and names."""
+"""The command ``completion``: scripts that make a shell complete commands, options and names."""
 
 import os
 from enum import StrEnum
@@ -14,7 +14,7 @@ COMPLETE_VARIABLE: Final = "_STREAMGAUGE_COMPLETE"
 
 
 class Shell(StrEnum):
-    """The shells whose completion is written here."""
+    """The supported shells."""
 
     BASH = "bash"
     ZSH = "zsh"
@@ -27,7 +27,7 @@ def register(app: typer.Typer) -> None:
 
 
 def answer_shells() -> None:
-    """Make the program answer a shell that asks for completions, as ``COMPLETE_VARIABLE`` says it does."""
+    """Answer a shell's request for completions, made by ``COMPLETE_VARIABLE``."""
     _typer().completion_init()
 
 
@@ -42,11 +42,11 @@ def _shell() -> Shell:
 
 def completion(
     shell: Annotated[
-        Shell | None, typer.Argument(case_sensitive=False, help="bash, zsh or fish; the one that SHELL names.")
+        Shell | None, typer.Argument(case_sensitive=False, help="bash, zsh or fish (default: by the variable SHELL).")
     ] = None,
-    install: Annotated[bool, typer.Option("--install", help="Add it to the shell's own files.")] = False,
+    install: Annotated[bool, typer.Option("--install", help="Install it in the shell's files.")] = False,
 ) -> None:
-    """Print what makes a shell complete commands, options and names; or put it where the shell reads it."""
+    """Print the completion script of a shell, or install it."""
     wanted = shell or _shell()
     settings = {"prog_name": PROGRAM, "complete_var": COMPLETE_VARIABLE, "shell": wanted.value}
     if not install:
@@ -57,5 +57,5 @@ def completion(
 
 
 def _typer() -> Any:
-    """Typer's module of completion, whose functions are typed as no part of its interface."""
+    """Typer's completion module, whose functions are not part of its typed interface."""
     return import_module("typer.completion")

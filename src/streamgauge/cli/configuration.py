@@ -1,8 +1,8 @@
-"""Configuration of servers and long commands, and the command ``config``, which prints it.
+"""Configuration of servers and long-running commands, and the command ``config``, which prints it.
 
-An option has the value of the command line, else of the environment (``STREAMGAUGE_ENGINE_SERVE_PORT``), else of the
-file ``streamgauge.toml``, else its default. In the file a command has a table, ``[engine.serve]``, with its options
-by their names; arguments are named as in the line of usage (``engine = ["live"]``).
+An option's value is that of the command line, else of the environment (``STREAMGAUGE_ENGINE_SERVE_PORT``), else of the
+file ``streamgauge.toml``, else its default. In the file each command has a table, ``[engine.serve]``, with its options
+by name; arguments are named as in the usage line (``engine = ["live"]``).
 """
 
 import inspect
@@ -33,7 +33,7 @@ VARIABLE: Final = f"{PREFIX}_CONFIG"
 """The environment variable with the path of the file."""
 
 SHARED: Final = ("log-level", "log-format")
-"""Options of all these commands, which the file may also have above its tables."""
+"""Options of all these commands, which may also be at the top of the file."""
 
 COMMAND_LINE: Final = "command line"
 
@@ -42,12 +42,12 @@ _PLACE: Final = "streamgauge.configuration"
 
 
 class OptionsError(MistakeError, ValueError):
-    """A configuration that cannot be used; the sentence names the file and line, or the variable."""
+    """An invalid configuration; the sentence names the file and line, or the variable."""
 
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationFile:
-    """A file of options, in its tables by the words of commands."""
+    """A configuration file, with a table for each command."""
 
     path: Path
     text: str
@@ -59,7 +59,7 @@ class ConfigurationFile:
         return f"{self.path}:{line_of(self.text, keys) or 1}"
 
     def table(self, words: Sequence[str]) -> Mapping[str, Any]:
-        """The options of a command; OptionsError where something else stands at its table's place."""
+        """The options of a command; OptionsError if its table is something else."""
         table: Mapping[str, Any] = self.tables
         for word in words:
             inner = table.get(word, {})
@@ -71,7 +71,7 @@ class ConfigurationFile:
 
 
 def read_configuration(path: Path) -> ConfigurationFile:
-    """The options of a file; OptionsError for a text that is not TOML, and for a table of no such command."""
+    """Read a file; OptionsError if it is not TOML or has a table of an unknown command."""
     text = read_text(path)
     try:
         tables = tomllib.loads(text)
@@ -87,7 +87,7 @@ def read_configuration(path: Path) -> ConfigurationFile:
 
 
 def long_running(command: Callable[..., None]) -> Callable[..., None]:
-    """A server or long command, whose options may be configured, with options of how it logs."""
+    """Decorate a server or long-running command: its options may be configured, and it has logging options."""
     signature = inspect.signature(command, eval_str=True)
 
     @wraps(command)
@@ -101,7 +101,7 @@ def long_running(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _configure(ctx: typer.Context, param: typer.CallbackParam, value: Path | None) -> Path | None:
-    """Give the other options of a command the values of file and environment, before they are read."""
+    """Set the values of file and environment as defaults before the other options are parsed."""
     del param
     words = words_of(ctx).split()
     keys = {key_of(parameter): parameter for parameter in ctx.command.params}
@@ -127,17 +127,19 @@ def _common(
             envvar=VARIABLE,
             is_eager=True,
             callback=_configure,
-            help=f"Options of this command; {FILE} here unless given.",
+            help=f"The configuration file (default: {FILE} in this folder).",
         ),
     ] = None,
     log_level: Annotated[str, one_of(lambda: LEVELS, "--log-level", help="debug, info, warning or error.")] = "info",
-    log_format: Annotated[str, one_of(lambda: FORMS, "--log-format", help="text, or json: an object a line.")] = "text",
+    log_format: Annotated[
+        str, one_of(lambda: FORMS, "--log-format", help="text, or json (an object per line).")
+    ] = "text",
 ) -> None:
-    """The options that all these commands have."""
+    """The options that all configurable commands have."""
 
 
 def key_of(parameter: Any) -> str:
-    """The name of an option without dashes, or of an argument as the line of usage has it."""
+    """The name of an option without dashes, or of an argument as in the usage line."""
     if parameter.param_type_name == "argument":
         return str(parameter.metavar).removesuffix("...").lower()
     return str(max(parameter.opts, key=len)).lstrip("-")
@@ -149,7 +151,7 @@ def _variables(words: Sequence[str], key: str) -> list[str]:
 
 
 def _refuse_variables(words: Sequence[str], keys: Mapping[str, Any]) -> None:
-    """OptionsError for a variable of the command that names none of its options."""
+    """OptionsError for a variable of the command that matches none of its options."""
     begin = f"{'_'.join((PREFIX, *words)).upper()}_"
     known = [_variables(words, key)[0] for key in keys if key != "config"]
     for variable in sorted(os.environ):
@@ -158,7 +160,7 @@ def _refuse_variables(words: Sequence[str], keys: Mapping[str, Any]) -> None:
 
 
 def _values(file: ConfigurationFile, words: Sequence[str], keys: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    """(parameter, value) of a command's table, and of what stands above the tables."""
+    """(parameter, value) of a command's table and of the shared options at the top."""
     table = file.table(words)
     for key in table:
         if key not in keys or key == "config":
@@ -188,7 +190,7 @@ def _expected(annotation: Any) -> str:
 
 
 def placed(ctx: typer.Context, error: typer.BadParameter) -> Exception:
-    """A bad value's error, with the file and line or the variable that has it; as it is from the command line."""
+    """An invalid value's error with its file and line or variable; unchanged for the command line."""
     parameter = error.param or next((one for one in ctx.command.params if error.param_hint in one.opts), None)
     origin = None if parameter is None else origin_of(ctx, parameter)
     if parameter is None or origin is None or origin == COMMAND_LINE:
@@ -197,7 +199,7 @@ def placed(ctx: typer.Context, error: typer.BadParameter) -> Exception:
 
 
 def origin_of(ctx: typer.Context, parameter: Any) -> str | None:
-    """Where a parameter's value was written: ``COMMAND_LINE``, a variable, a file with its line; ``None``: nowhere."""
+    """The origin of a value: ``COMMAND_LINE``, a variable, a file with its line; ``None`` for a default."""
     source = ctx.get_parameter_source(parameter.name)
     match source.name if source is not None else "DEFAULT":
         case "COMMANDLINE":
@@ -226,9 +228,9 @@ def config(
         FILE
     ),
 ) -> None:
-    """Print the options of a server or long command as they are in effect, each with where it was written.
+    """Print the effective options of a server or long-running command, each with its origin.
 
-    Without a command, the file is checked for all of them.
+    Without a command, check the file for all commands.
     """
     if command:
         chosen = [] if ctx.get_parameter_source("file") is None or file == Path(FILE) else ["--config", str(file)]
@@ -242,7 +244,7 @@ def config(
 
 
 def _resolved(above: Any, words: Sequence[str]) -> typer.Context:
-    """The context of a command, whose arguments may be missing; MistakeError where it has no configuration."""
+    """The context of a command, even without its arguments; MistakeError if it cannot be configured."""
     ctx: Any = above
     rest = list(words)
     while hasattr(ctx.command, "resolve_command") and rest:
@@ -258,13 +260,14 @@ def _resolved(above: Any, words: Sequence[str]) -> typer.Context:
 
 
 def _lines(ctx: Any) -> Iterator[str]:
-    """TOML of a command's options, which would have the same effect in a file."""
+    """The command's options as TOML with the same effect."""
     yield f"[{'.'.join(words_of(ctx).split())}]"
     for parameter in ctx.command.params:
         key, value = key_of(parameter), ctx.params.get(parameter.name)
         if key in ("config", "help"):
             continue
         if value is None:
+            # TOML has no null.
             yield f"# {key}: not set"
         else:
             yield f"{key} = {_toml(value)}  # {origin_of(ctx, parameter) or 'default'}"

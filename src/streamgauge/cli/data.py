@@ -48,16 +48,16 @@ if TYPE_CHECKING:
     from streamgauge.workloads import Workload
 
     Made = tuple[Workload, int, Mapping[str, object]]
-    """A workload, a seed and the parameters that its stream is made with."""
+    """A workload, a seed and the stream's parameters."""
 
 GRAPH: Final = "ntriples"
-"""The format of triples without times: sorted lines, each once."""
+"""The format of triples without times: sorted lines without duplicates."""
 
 _DAY: Final = datetime(2014, 12, 6)
-"""The day of the recorded trains, which departures' times are of."""
+"""The day of the recorded trains, to which departures' times belong."""
 
 _EXTENTS: Final[dict[str, Extent]] = {"rules": "named", "full": "full"}
-"""The memberships that ``--closure`` asks for."""
+"""The extent of each value of ``--closure``."""
 
 
 def register(app: typer.Typer) -> None:
@@ -67,13 +67,16 @@ def register(app: typer.Typer) -> None:
 
 
 Closing = Annotated[
-    str | None, typer.Option(help="Also what follows: rules (all that queries need) or full (owl:Thing, unnamed ones).")
+    str | None,
+    typer.Option(help="Add the closure: rules (all that queries need) or full (owl:Thing, unnamed classes)."),
 ]
-Axioms = Annotated[Path | None, typer.Option(help="Its axioms, for --closure; the workload's own unless given.")]
+Axioms = Annotated[Path | None, typer.Option(help="The ontology for --closure (default: the workload's own).")]
 
 _Master = Annotated[
     str | None,
-    typer.Option(help=f"Make it on this Spark master; without, only above {LOCAL_ROWS:,} rows.", callback=known_master),
+    typer.Option(
+        help=f"Generate on this Spark master (default: on Spark only above {LOCAL_ROWS:,} rows).", callback=known_master
+    ),
 ]
 
 
@@ -86,28 +89,28 @@ def generate(
         ),
     ],
     out: Annotated[
-        str, typer.Option(metavar="PATH", help="The file, or the folder for Parquet, to write; also hdfs:// or s3a://.")
+        str, typer.Option(metavar="PATH", help="The file to write, or for Parquet the folder; also hdfs:// or s3a://.")
     ],
     format: Annotated[  # noqa: A002
         str,
-        one_named(_formats, help="parquet (the stream table), ntriples (its triples, sorted, once each), nquads, ..."),
+        one_named(_formats, help="parquet (the stream table), ntriples (sorted triples without times), nquads, ..."),
     ] = "parquet",
     static: Annotated[
-        Path | None, typer.Option(metavar="FILE.nt", help="Where its static data go too, as N-Triples.")
+        Path | None, typer.Option(metavar="FILE.nt", help="Also write its static data, as N-Triples.")
     ] = None,
     seed: Annotated[int, typer.Option(help="The same seed gives the same stream.")] = 0,
     annotated: Annotated[
-        str | None, typer.Option(help="Methods of time annotation, or all: data sets in a folder.")
+        str | None, typer.Option(help="Methods of time annotation, or all: write data sets to a folder.")
     ] = None,
     closure: Closing = None,
     ontology: Axioms = None,
     ontology_lenient: Lenient = False,
     same_as: SameAs = False,
     subsumption: Subsumption = False,
-    begins: Annotated[datetime, typer.Option(help="When the stream's time 0 is, for annotations (UTC).")] = _DAY,
+    begins: Annotated[datetime, typer.Option(help="The date of the stream's time 0, for annotations (UTC).")] = _DAY,
     master: _Master = None,
 ) -> None:
-    """Make a workload's stream; its parameters are options, as in --stations 50 --interval 1s."""
+    """Generate a workload's stream; its parameters are options, as in --stations 50 --interval 1s."""
     module = registry.load(workload)
     words = _options(context.args)
     parameters = registry.parameters(module, words)
@@ -123,7 +126,7 @@ def generate(
     _refuse_places(module, target, static)
     _refuse_connect(master)
     with telling(console, f"generate {workload}") as tell:
-        tell("making the stream")
+        tell("generating the stream")
         tables = Maker(lambda: spark(master), always=master is not None, tell=tell)
         table_request = (module, seed, parameters)
         if static is not None:
@@ -139,7 +142,7 @@ def generate(
 
 
 def _refuse_connect(master: str | None) -> None:
-    """Refuse a master that cannot make tables, before a session is waited for."""
+    """Refuse Spark Connect, which cannot make tables, before waiting for a session."""
     from streamgauge.spark.requirements import classic_only
 
     if master is not None:
@@ -147,7 +150,7 @@ def _refuse_connect(master: str | None) -> None:
 
 
 def _refuse_places(workload: Workload, *places: object) -> None:
-    """FormatError for a file that is there already; BadParameter for static data of a workload that has none."""
+    """FormatError for an existing file; BadParameter for static data of a workload without any."""
     for file in places:
         if isinstance(file, Path) and file.exists():
             raise FormatError(f"{file} already exists: remove it or name another place")
@@ -162,7 +165,7 @@ def _write_static(tables: Maker, table_request: Made, file: Path) -> None:
 
 
 def _tell_units(module: Workload, words: Mapping[str, str]) -> None:
-    """Say of durations that come without a unit that they are ms."""
+    """Say that durations without a unit are ms."""
     for name, parameter in module.PARAMETERS.items():
         if parameter.type is duration and name in words:
             tell_unit(words[name], f"--{name.replace('_', '-')}")
@@ -201,13 +204,13 @@ def _axioms(
     say: Callable[[str], object],
     **options: bool,
 ) -> Rules | None:
-    """The rules of ``--closure``, ``None`` without it; BadParameter or FormatError says what does not go together.
+    """The rules of ``--closure``, ``None`` without it; BadParameter or FormatError for conflicting options.
 
     ``options`` are those of ``read_ontologies``.
     """
     if closure is None:
         if ontology is not None:
-            raise typer.BadParameter("an ontology is for --closure rules or --closure full", param_hint="--ontology")
+            raise typer.BadParameter("an ontology needs --closure rules or --closure full", param_hint="--ontology")
         return None
     extent = _EXTENTS[chosen(closure, _EXTENTS, "--closure")]
     if format_ != GRAPH:
@@ -225,7 +228,7 @@ def _axioms(
 
 
 def _write_graph(table_plan: TablePlan | DataFrame, rules: Rules | None, out: Path, console: Console) -> None:
-    """The triples of a stream as sorted lines, each once; with rules also what follows, and how far it is."""
+    """Write the triples of a stream as sorted lines without duplicates; with rules also their closure."""
     if isinstance(table_plan, TablePlan):
         _write_here(table_plan, rules, out, console)
         return
@@ -239,7 +242,7 @@ def _write_graph(table_plan: TablePlan | DataFrame, rules: Rules | None, out: Pa
 
 
 def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Console) -> None:
-    """The same in this process."""
+    """``_write_graph`` in this process."""
     import pyarrow.compute as pc
 
     if rules is None:
@@ -275,9 +278,9 @@ def _closed(table: DataFrame, rules: Rules, console: Console) -> DataFrame:
 
 
 def styles(text: str) -> list[Style]:
-    """Every method of a list (``graphs,singleton``, or ``all``) under both labels; UnknownMethodError.
+    """Every method of a list (``graphs,singleton``, or ``all``) with two labels; UnknownMethodError.
 
-    An instant says when a fact held, not for how long: facts of streams have no use for that label.
+    Streams do not use the label of an instant, which does not say how long a fact holds.
     """
     from streamgauge.servers.fragments.annotations import methods, named
     from streamgauge.servers.fragments.labels import Label, Style
@@ -289,10 +292,10 @@ def styles(text: str) -> list[Style]:
 def _write_annotated(
     tables: Maker, table_request: Made, folder: Path, styles: Iterable[Style], begins: datetime
 ) -> None:
-    """``METHOD-LABEL.nq`` for each style; the stream's time 0 is ``begins`` (UTC).
+    """Write ``METHOD-LABEL.nq`` for each style; the stream's time 0 is ``begins`` (UTC).
 
-    An interval label has every fact of the stream, an expiration the latest of each element's subjects, as the paper
-    has it. FormatError for a file that cannot be written.
+    With interval labels every fact is written, with expirations only the latest one of each subject and predicate, as
+    in the paper. FormatError if a file cannot be written.
     """
     zero = int(begins.replace(tzinfo=UTC).timestamp() * 1000)
     facts = [fact for element in elements(tables.stream_table(*table_request)) for fact in held(element, zero)]
@@ -306,13 +309,13 @@ def _write_annotated(
 
 
 def held(element: StreamElement, begins: int) -> Iterator[Fact]:
-    """The facts of an element, and from when until when they hold."""
+    """The facts of an element with the times between which they hold."""
     final = None if element.until is None else begins + element.until
     return (Fact(triple, begins + element.time, final) for triple in element.added)
 
 
 def latest(facts: Iterable[Fact]) -> list[Fact]:
-    """The last fact of each subject and predicate: a newer version takes the place of an older one (section 5.1)."""
+    """The last fact of each subject and predicate: newer versions replace older ones (section 5.1)."""
     return list({fact.triple[:2]: fact for fact in facts}.values())
 
 

@@ -1,4 +1,4 @@
-"""The command ``docs``: this documentation as pages in a browser, served from this machine to itself."""
+"""The command ``docs``: serve this documentation to a browser on this machine."""
 
 import subprocess
 import sys
@@ -29,7 +29,7 @@ POLICY: Final = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""The theme sets light or dark by a line of script within each page; nothing is asked of another machine."""
+"""Inline scripts are allowed because the theme sets light or dark by one in each page; nothing is from other hosts."""
 
 
 def register(app: typer.Typer) -> None:
@@ -40,7 +40,7 @@ def register(app: typer.Typer) -> None:
 @long_running
 def docs(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8710,
-    path: Annotated[bool, typer.Option("--path", help="Print the folder of the pages, and serve nothing.")] = False,
+    path: Annotated[bool, typer.Option("--path", help="Print the folder of the pages instead of serving it.")] = False,
     show: Annotated[bool, typer.Option("--open", help="Open the pages in your browser.")] = False,
 ) -> None:
     """Read this documentation in a browser, with search; it is served to this machine only."""
@@ -79,9 +79,9 @@ async def _guarded(request: Request, answer: RequestResponseEndpoint) -> Respons
 
 
 def built_site(package: Path = PACKAGE) -> Path:
-    """The folder of the pages: a wheel's own, or in a checkout ``dist/site``, built anew where pages changed.
+    """The folder of the pages: a wheel's own, or ``dist/site`` of a checkout, rebuilt when pages changed.
 
-    MistakeError where they are neither here nor can be built.
+    MistakeError if they are missing and cannot be built.
     """
     own, checkout = package / "site", package.parents[1]
     builder, out = checkout / "docs" / "site", checkout / "dist" / "site"
@@ -89,7 +89,7 @@ def built_site(package: Path = PACKAGE) -> Path:
         return own
     if not builder.is_dir():
         raise MistakeError(
-            "this installation has no pages of the documentation: `python docs/site` in a checkout builds them there"
+            "this installation has no documentation pages: build them in a checkout by `python docs/site`"
         )
     if lack := missing("docs"):
         raise MistakeError(f"{lack}; without it, read {checkout / 'docs' / 'index.md'}")

@@ -1,4 +1,4 @@
-"""Exit codes: what a script can branch on."""
+"""Exit codes of the command line."""
 
 from collections.abc import Iterable
 from enum import IntEnum

@@ -51,12 +51,12 @@ Overrides = Annotated[
     list[str] | None,
     typer.Option("--set", "-D", metavar="FIELD=VALUE", help="Override a field: -D workload.stations=5."),
 ]
-Out = Annotated[Path | None, typer.Option(help="Where runs and the report go; runs/NAME unless given.")]
-Again = Annotated[bool, typer.Option("--again", help="Do runs again that exist.")]
+Out = Annotated[Path | None, typer.Option(help="The folder for runs and the report (default: runs/NAME).")]
+Again = Annotated[bool, typer.Option("--again", help="Repeat existing runs.")]
 Master = Annotated[
     str | None,
     typer.Option(
-        help="Spark master, local[*] unless given; with it streams of every size are made on Spark.",
+        help="Spark master (default: local[*]); if given, all streams are generated on Spark.",
         callback=known_master,
     ),
 ]
@@ -68,7 +68,7 @@ def run(
     out: Out = None,
     again: Again = False,
     progress: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write there, while it runs, how far it is and the answers.")
+        Path | None, typer.Option(metavar="FOLDER", help="Write progress and answers to this folder during the runs.")
     ] = None,
     as_json: AsJson = False,
     master: Master = None,
@@ -88,7 +88,7 @@ def _do(
     as_json: bool,
     progress: ProgressFolder | None = None,
 ) -> None:
-    """Run, show each verdict as it comes, write the page; after Ctrl-C what is finished is shown and kept."""
+    """Run, show each verdict as it comes, write the report; after Ctrl-C finished runs are shown and kept."""
     console = Terminal(stderr=True)
     judged: list[tuple[Run, Verdict]] = []
     stopped = False
@@ -114,13 +114,13 @@ def _do(
     _tell_processes(judged)
     _conclude(judged, out / "report.html", console, as_json=as_json)
     if stopped:
-        console.print(f"stopped; {counted(len(judged), 'finished run')} kept, the same command goes on from there")
+        console.print(f"stopped; {counted(len(judged), 'finished run')} stored: repeat the command to continue")
         raise typer.Exit(130)
     raise typer.Exit(exit_code(judged))
 
 
 def _told(tell: Tell, progress: ProgressFolder | None) -> Callable[[str, float], object]:
-    """Tell the terminal, and the folder of progress where there is one."""
+    """Report progress to the terminal, and to the progress folder if there is one."""
     if progress is None:
         return tell
 
@@ -132,14 +132,14 @@ def _told(tell: Tell, progress: ProgressFolder | None) -> Callable[[str, float],
 
 
 def _foretell(estimate: ExperimentEstimate) -> None:
-    """Say how long the runs take, if that is long, and what takes less."""
+    """Estimate the duration of the runs, if it is long, and name options that shorten it."""
     less = "" if not estimate.paced else "; a larger [feed] pace, or fewer seeds and repetitions, take less"
     if sentence := foretold("run", estimate.seconds, f"{estimate.words}{less}"):
         typer.echo(sentence, err=True)
 
 
 def _tell_processes(judged: Sequence[tuple[Run, Verdict]]) -> None:
-    """Say how engines spread queries over processes, where they were asked to."""
+    """Print how engines distributed queries over processes, if they were asked to."""
     for note in dict.fromkeys(f"{run.header.engine}: {how}" for run, _ in judged if (how := processes(run.header))):
         typer.echo(note, err=True)
 
@@ -156,23 +156,23 @@ FORMATS = ("html", "markdown", "junit", "csv", "latex")
 
 
 def report(
-    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders that hold them.")],
+    runs: Annotated[list[Path], typer.Argument(help="Run folders, or folders with run folders.")],
     out: Annotated[
-        Path | None, typer.Option(help="The file to write; report.html, other formats are printed, unless given.")
+        Path | None, typer.Option(help="The file to write (default: report.html; other formats are printed).")
     ] = None,
-    title: Annotated[str, typer.Option(help="Its title.")] = "Streamgauge report",
+    title: Annotated[str, typer.Option(help="The title of the report.")] = "Streamgauge report",
     form: Annotated[
         str | None,
         one_of(lambda: FORMATS, "--format", help="html, markdown (pull requests), junit (CI), csv, latex."),
     ] = None,
     figures: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Write every plot too: SVG, PNG, PDF, its numbers as CSV.")
+        Path | None, typer.Option(metavar="FOLDER", help="Also write every plot as SVG, PNG, PDF and CSV.")
     ] = None,
 ) -> None:
-    """One self-contained page about runs that were judged."""
+    """Write one self-contained page about judged runs."""
     folders = [folder for path in runs for folder in _run_folders(path)]
     if not folders:
-        raise ExperimentError(f"{', '.join(map(str, runs))}: no run folder here (one holds a run.json)")
+        raise ExperimentError(f"{', '.join(map(str, runs))}: no run folder found (a run folder has a run.json)")
     with telling(Terminal(stderr=True), "report"):
         judged = [(read_shown(folder, parse), read_verdict(folder)) for folder in folders]
         text = _written(judged, form or "html", title)
@@ -188,7 +188,7 @@ def report(
 
 
 def _written(judged: list[tuple[Run, Verdict]], form: str, title: str) -> str:
-    """The verdicts in one of the formats."""
+    """The verdicts in a format."""
     if form == "markdown":
         from streamgauge.report.markdown import page as markdown
 
@@ -205,7 +205,7 @@ def _written(judged: list[tuple[Run, Verdict]], form: str, title: str) -> str:
 
 
 def _run_folders(path: Path) -> list[Path]:
-    """A run folder itself, else those below a folder however deep, sorted; links to folders of folders are left out."""
+    """A run folder, or all run folders below a folder, sorted; links to folders of folders are not followed."""
     if (path / "run.json").exists() or not path.is_dir():
         return [path]
     below = sorted(path for path in path.iterdir() if path.is_dir() and not path.name.startswith("."))
@@ -216,7 +216,7 @@ def _run_folders(path: Path) -> list[Path]:
 
 
 FURTHEST = 2.0**20
-"""How many times as hard as the start a search goes, unless told where to end."""
+"""Default limit of a search, as a multiple of its start."""
 
 
 def capacity(
@@ -224,32 +224,30 @@ def capacity(
     define: Annotated[
         list[str] | None, typer.Option("--set", "-D", metavar="FIELD=VALUE", help="Override a field.")
     ] = None,
-    engine: Annotated[list[str] | None, typer.Option(help="Only these engines; several options name several.")] = None,
+    engine: Annotated[list[str] | None, typer.Option(help="Only this engine; may be repeated.")] = None,
     vary: Annotated[str, one_of(lambda: AXES, "--axis", help="load, window, slide or time-unit.")] = "load",
-    load: Annotated[
-        str, typer.Option(help="What the load is: feed.pace, workload.NAME, query.parameters.NAME.")
-    ] = PACE,
-    begin: Annotated[float | None, typer.Option("--from", help="The first value; the experiment's own.")] = None,
+    load: Annotated[str, typer.Option(help="The load: feed.pace, workload.NAME, query.parameters.NAME.")] = PACE,
+    begin: Annotated[float | None, typer.Option("--from", help="The first value (default: the experiment's).")] = None,
     end: Annotated[float | None, typer.Option("--to", help="The hardest value to try.")] = None,
     max_delay: Annotated[
-        str, typer.Option(metavar="DURATION", help="How late answers may come (99% of them, in every window).")
+        str, typer.Option(metavar="DURATION", help="Maximum delay of answers (of 99%, in every window).")
     ] = "1s",
     max_lateness: Annotated[
-        str, typer.Option(metavar="DURATION", help="How late the harness may feed (99% of the elements).")
+        str, typer.Option(metavar="DURATION", help="Maximum lateness of the harness (for 99% of the elements).")
     ] = "250ms",
     lasting: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long a probe lasts at least; streams are made as long.")
+        str, typer.Option(metavar="DURATION", help="Minimum duration of a probe and its stream.")
     ] = "10s",
-    precision: Annotated[float, typer.Option(help="How narrow the border is found, relatively.")] = 0.05,
-    tries: Annotated[int, typer.Option(min=1, help="How often a probe that was late is tried.")] = 2,
+    precision: Annotated[float, typer.Option(help="Relative precision of the result.")] = 0.05,
+    tries: Annotated[int, typer.Option(min=1, help="Number of attempts at a probe that was late.")] = 2,
     out: Annotated[
-        Path | None, typer.Option(help="Where the probes and the page go; capacity/NAME unless given.")
+        Path | None, typer.Option(help="The folder for probes and the page (default: capacity/NAME).")
     ] = None,
-    again: Annotated[bool, typer.Option("--again", help="Do probes again that exist.")] = False,
+    again: Annotated[bool, typer.Option("--again", help="Repeat existing probes.")] = False,
     as_json: AsJson = False,
     master: Master = None,
 ) -> None:
-    """Find the highest load at which every window is right and the delay stays bounded; or the smallest window."""
+    """Find the highest load with right answers and a bounded delay, or the smallest window."""
     experiment = read(file, define or ())
     if engine:
         experiment = with_engines(experiment, tuple(engine))
@@ -275,20 +273,20 @@ def capacity(
     tell_unused(master)
     _conclude_search(experiment.name, search, results, folder / f"{varied.folder}.html", console, as_json=as_json)
     if stopped:
-        console.print("stopped; finished probes are kept, the same command goes on from there")
+        console.print("stopped; finished probes are stored: repeat the command to continue")
         raise typer.Exit(130)
     raise typer.Exit(_exit_of_search(results))
 
 
 def _exit_of_search(results: Sequence[Capacity]) -> Exit:
-    """Right where some engine has a figure, unknown where values were carried and none settles a figure."""
+    """Right if some engine has a figure, unknown if values were passed but no figure is settled."""
     if any(one.carried and not one.doubt for one in results):
         return Exit.RIGHT
     return Exit.UNKNOWN if any(one.carried for one in results) else Exit.WRONG
 
 
 def _foretell_probes(experiment: Experiment, search: CapacitySearch) -> None:
-    """Say how long the probes take at least: each lasts so long, and a search has so many."""
+    """Estimate the minimum duration of the searches."""
     searches = sum(len(part.semantics) for part in experiment.engine)
     runs = len(experiment.seeds) * experiment.repetitions
     lasting, probes = search.limit.lasting / 1000, search.reach.fewest
@@ -298,7 +296,7 @@ def _foretell_probes(experiment: Experiment, search: CapacitySearch) -> None:
 
 
 def _reach(varied: Varied, begin: float | None, end: float | None, precision: float) -> SearchRange:
-    """From ``begin`` (the experiment's own value) to ``end``; ExperimentError says what cannot be searched."""
+    """The range from ``begin`` (default: the experiment's value) to ``end``; ExperimentError."""
     start = varied.start if begin is None else begin
     greater = varied.harder is Harder.GREATER
     far = (start * FURTHEST if greater else min(start, 1.0)) if end is None else end
@@ -318,7 +316,7 @@ def _write_probes(results: list[Capacity], tell: Callable[[str], object]) -> Non
 def _conclude_search(
     name: str, search: CapacitySearch, results: list[Capacity], path: Path, console: Console, *, as_json: bool
 ) -> None:
-    """The page, and what is printed."""
+    """Write the page and print the results."""
     from streamgauge.report.capacity import Carried, json_of, shown, write, write_json_of
 
     carried = Carried(name, search.axis, search.limit, search.reach.precision, results, path.parent)
@@ -331,4 +329,4 @@ def _conclude_search(
     for part in shown(carried):
         printing().print(part)
     if results:
-        console.print(f"page: {path}; every probe is a run folder beside it")
+        console.print(f"page: {path}; every probe is a run folder next to it")

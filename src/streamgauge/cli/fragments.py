@@ -36,11 +36,11 @@ from streamgauge.servers.http.server import Serving
 from streamgauge.sources import open_source
 
 _LATENESS = 2**53
-"""Elements may come in any order: facts say themselves when they hold."""
+"""Elements may come in any order, as facts have their own times."""
 
 
 def named_feeds(texts: Sequence[str]) -> list[tuple[str, str]]:
-    """(data set, URL) of each ``NAME=URL``."""
+    """(data set, URL) of each ``NAME=URL``; BadParameter."""
     pairs = [text.partition("=") for text in texts]
     for name, equals, url in pairs:
         if not name or not equals or not url or "/" in name:
@@ -51,7 +51,7 @@ def named_feeds(texts: Sequence[str]) -> list[tuple[str, str]]:
 def open_feeds(
     feeds: Sequence[tuple[str, str]], datasets: Sequence[DataSet], pace: float | None, lasting: int | None
 ) -> list[FeedRunner]:
-    """The feeds opened; what becomes of each is said on standard error."""
+    """Open the feeds; their states are reported on standard error."""
     known = {dataset.name: dataset for dataset in datasets}
     paced = None if pace is None else FeedPace(pace)
     sources = [(known[name], open_source(url, Reading(lateness=_LATENESS))) for name, url in feeds]
@@ -61,16 +61,22 @@ def open_feeds(
 UNLESS = FragmentLimits()
 
 
-Period = Annotated[str | None, typer.Option(metavar="DURATION", help="Facts without an end change no more often: 60s.")]
-BorderOption = Annotated[Border, typer.Option(case_sensitive=False, help="Whether a final time belongs to the fact.")]
+Period = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="Minimum time between changes of facts without an end: 60s.")
+]
+BorderOption = Annotated[Border, typer.Option(case_sensitive=False, help="Whether a fact holds at its final time.")]
 Origins = Annotated[
-    list[str] | None, typer.Option(metavar="ORIGIN", help="Only pages of this origin may use it; all without.")
+    list[str] | None, typer.Option(metavar="ORIGIN", help="Allow only web pages of this origin (default: all).")
 ]
-FeedFor = Annotated[str | None, typer.Option(metavar="DURATION", help="How long fed facts without an end hold: 10s.")]
+FeedFor = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="How long facts of feeds without an end hold: 10s.")
+]
 KeepFor = Annotated[
-    str | None, typer.Option(metavar="DURATION", help="How long what left is kept, to be asked with ?at=: 1d.")
+    str | None, typer.Option(metavar="DURATION", help="How long former facts are kept for requests with ?at=: 1d.")
 ]
-History = Annotated[str | None, typer.Option(metavar="DURATION", help="How long intervals stay after their end: 1h.")]
+History = Annotated[
+    str | None, typer.Option(metavar="DURATION", help="How long facts with intervals are kept after their end: 1h.")
+]
 
 
 def register(app: typer.Typer) -> None:
@@ -81,34 +87,42 @@ def register(app: typer.Typer) -> None:
 @long_running
 def serve(
     data: Annotated[
-        list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files; each is served at / + its name.")
+        list[Path] | None, typer.Argument(metavar="DATA...", help="RDF files, each served at / and its name.")
     ] = None,
     host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4000,
-    store: Annotated[Path | None, typer.Option(help="The folder that keeps the data; in memory without it.")] = None,
-    reload: Annotated[bool, typer.Option("--reload", help="Files replace what --store has of them.")] = False,
-    annotated: Annotated[str, one_named(method_names, "--method", help="How facts with times are written.")] = "graphs",
-    label: Annotated[Label, typer.Option(case_sensitive=False, help="What is said of their time.")] = Label.EXPIRATION,
+    store: Annotated[Path | None, typer.Option(help="The folder for the data; without it they are in memory.")] = None,
+    reload: Annotated[bool, typer.Option("--reload", help="Replace the data in --store by the files.")] = False,
+    annotated: Annotated[
+        str, one_named(method_names, "--method", help="The method of annotating facts with times.")
+    ] = "graphs",
+    label: Annotated[Label, typer.Option(case_sensitive=False, help="The kind of time annotation.")] = Label.EXPIRATION,
     vocabulary: Annotated[str, typer.Option(help="paper or prototype.")] = "paper",
-    triples: Annotated[list[str] | None, typer.Option(help="A data set to serve as triples, not quads.")] = None,
+    triples: Annotated[list[str] | None, typer.Option(help="Serve this data set as triples instead of quads.")] = None,
     period: Period = None,
-    page_size: Annotated[int, typer.Option(min=1, max=10_000, help="Quads on a page.")] = 100,
-    base: Annotated[str | None, typer.Option(help="The address that clients know the server by.")] = None,
-    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="Believe Forwarded, X-Forwarded-*.")] = False,
+    page_size: Annotated[int, typer.Option(min=1, max=10_000, help="Quads per page.")] = 100,
+    base: Annotated[str | None, typer.Option(help="The server's address for clients.")] = None,
+    behind_proxy: Annotated[
+        bool, typer.Option("--behind-proxy", help="Trust the headers Forwarded and X-Forwarded-*.")
+    ] = False,
     border: BorderOption = Border.EXCLUSIVE,
-    token_file: Annotated[Path | None, typer.Option(help="Tokens of those who may write, one a line.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="Tokens for write access, one per line.")] = None,
     allow_origin: Origins = None,
-    feed: Annotated[list[str] | None, typer.Option(help="NAME=URL: a stream that feeds a data set.")] = None,
-    pace: Annotated[float | None, typer.Option(min=1e-6, help="Replay feeds from now on, so much faster.")] = None,
+    feed: Annotated[list[str] | None, typer.Option(help="NAME=URL: feed a data set from a stream.")] = None,
+    pace: Annotated[
+        float | None, typer.Option(min=1e-6, help="Replay feeds from now on at this speed (1: real time).")
+    ] = None,
     feed_for: FeedFor = None,
     keep: KeepFor = None,
     history: History = None,
-    max_address: Annotated[int, typer.Option(min=256, help="Bytes of a request's address.")] = UNLESS.address,
-    max_kept: Annotated[int, typer.Option(min=2**20, help="Bytes of pages that are kept.")] = UNLESS.kept,
-    max_body: Annotated[int, typer.Option(min=1024, help="Bytes of a written body.")] = UNLESS.body,
+    max_address: Annotated[
+        int, typer.Option(min=256, help="Maximum size of a request's address in bytes.")
+    ] = UNLESS.address,
+    max_kept: Annotated[int, typer.Option(min=2**20, help="Maximum size of the page cache in bytes.")] = UNLESS.kept,
+    max_body: Annotated[int, typer.Option(min=1024, help="Maximum size of a request's body in bytes.")] = UNLESS.body,
     max_connections: Connections = UNLESS.connections,
 ) -> None:
-    """Serve files as Triple and Quad Pattern Fragments that say how long they hold."""
+    """Serve files as Triple and Quad Pattern Fragments with the time for which they hold."""
     feeds, addressing = named_feeds(feed or ()), _addressing(base, behind_proxy)
     tokens = TokenFile(token_file, "127.0.0.1")  # anybody may read
     origins = read_origins(allow_origin or ("*",), tokens=True)
@@ -142,12 +156,10 @@ def serve(
 
 
 def verify(
-    folder: Annotated[
-        Path, typer.Argument(metavar="FOLDER", help="A data set's folder: that of --store, and its name.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="FOLDER", help="A data set's folder within that of --store.")],
     save_to: SavedTo = None,
 ) -> None:
-    """Check every page and record of a store, of which nothing is changed; 0 when all are sound, 1 when not."""
+    """Check every page and record of a store without changing it; exit code 0 if it is sound, else 1."""
     from streamgauge.servers.fragments.store import recovery
 
     reported(folder, recovery.verify, recovery.save, save_to)
@@ -158,7 +170,7 @@ def _say_where(names: str, address: str) -> None:
 
 
 def _statuses(feedings: Sequence[FeedRunner]) -> dict[str, dict[str, object]]:
-    """The status of each feed by its data set; of several of one, all but the first have a number."""
+    """The status of each feed by data set; further feeds of one are numbered."""
     counts: Counter[str] = Counter()
     statuses = {}
     for feeding in feedings:
@@ -174,11 +186,11 @@ def now() -> int:
 
 
 def _tell_of_store(store: Path | None, reload: bool) -> None:
-    """BadParameter where --reload has no store; what breaks a store's disk later ends the program with a sentence."""
+    """BadParameter for --reload without a store; from now on a failing disk ends the program with a sentence."""
     if reload and store is None:
-        raise typer.BadParameter("a store is needed: name its folder by --store", param_hint="--reload")
+        raise typer.BadParameter("it needs a store: name its folder by --store", param_hint="--reload")
     if store is not None:
-        end_with_sentence([store], f"look at it by `streamgauge fragments verify {store}/NAME`")
+        end_with_sentence([store], f"check it by `streamgauge fragments verify {store}/NAME`")
 
 
 def _stores(
@@ -190,15 +202,15 @@ def _stores(
     address: str,
     again: bool,
 ) -> Iterator[tuple[str, Store, Style]]:
-    """A store for each file, filled from it unless it holds something already; an empty one for other names.
+    """A store for each file, filled from it unless it has data, and an empty one for each other feed.
 
-    ``again``: the file replaces what the store holds.
+    ``again``: the file replaces the store's data.
     """
     names = [name_of(file) for file in files]
     only_fed = [(name, None) for name in dict.fromkeys(fed) if name not in names]
     for name, file in [*zip(names, files, strict=True), *only_fed]:
         if names.count(name) > 1:
-            raise typer.BadParameter(f"two files give a data set {name}: rename one", param_hint="DATA")
+            raise typer.BadParameter(f"two files have the data set name {name}: rename one", param_hint="DATA")
         own = replace(style, template=f"{address}/{name}{{?subject,predicate,object}}")
         store: MemoryStore | DiskStore = MemoryStore(past) if folder is None else DiskStore(folder / name, past)
         if file is not None and store.version == 0:
@@ -208,15 +220,15 @@ def _stores(
             counts = f"{counted(len(changes.added), 'quad')} added, {len(changes.removed)} removed"
             typer.echo(f"/{name}: {counts} by {file}", err=True)
         elif store.version > 0:
-            unread = f", {file} is not read again (--reload does)" if file else ""
-            typer.echo(f"/{name}: as it is in {folder}{unread}", err=True)
+            unread = f"; {file} is not read again (use --reload)" if file else ""
+            typer.echo(f"/{name}: from {folder}{unread}", err=True)
         yield name, store, own
 
 
 def _datasets(
     stores: Iterable[tuple[str, Store, Style]], page_size: int, triples: Sequence[str], period: int | None
 ) -> list[DataSet]:
-    """The data sets, those named in ``triples`` without graphs."""
+    """The data sets; those named in ``triples`` are served without graphs."""
     shapes = dict.fromkeys(triples, FragmentShape.TRIPLES)
     datasets = [
         DataSet(name, store, style, now, page_size, shape=shapes.pop(name, FragmentShape.QUADS), period=period)
@@ -225,7 +237,7 @@ def _datasets(
     if shapes:
         raise typer.BadParameter(f"{', '.join(shapes)}: no such data set", param_hint="--triples")
     if not datasets:
-        raise typer.BadParameter("there is nothing to serve: name a file, or a --feed", param_hint="DATA")
+        raise typer.BadParameter("nothing to serve: name a file, or a --feed", param_hint="DATA")
     return datasets
 
 

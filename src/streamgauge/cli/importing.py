@@ -1,4 +1,4 @@
-"""The command ``import``: what others recorded becomes run folders."""
+"""The command ``import``: recordings of other tools become run folders."""
 
 import json
 from collections.abc import Sequence
@@ -39,27 +39,25 @@ def register(app: typer.Typer) -> None:
 @own_data
 def import_(
     sources: Annotated[list[Path], typer.Argument(help="Files of answers, or YABench test folders.")],
-    out: Annotated[Path, typer.Option(help="The run folder to write; of several runs, the folder that holds them.")],
-    query: Annotated[Path | None, typer.Option(help="The continuous query that was asked.")] = None,
-    stream: Annotated[str | None, typer.Option(help="The stream that was fed: a file or folder, or IRI=FILE.")] = None,
+    out: Annotated[Path, typer.Option(help="The run folder to write; for several runs, their parent folder.")],
+    query: Annotated[Path | None, typer.Option(help="The continuous query of the run.")] = None,
+    stream: Annotated[str | None, typer.Option(help="The stream of the run: a file or folder, or IRI=FILE.")] = None,
     own: OwnData = NO_OPTIONS,
     semantics: Annotated[str | None, typer.Option(help="The engine's semantics: csparql, cqels, ...")] = None,
-    format: Annotated[str | None, typer.Option(help="The sources' format, where it cannot be told.")] = None,  # noqa: A002
+    format: Annotated[str | None, typer.Option(help="The sources' format, if it cannot be recognised.")] = None,  # noqa: A002
     engine: Annotated[str | None, typer.Option(help="The engine's name.")] = None,
-    static: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Static data beside the stream: any RDF file.")
-    ] = None,
+    static: Annotated[str | None, typer.Option(metavar="FILE", help="Static data: any RDF file.")] = None,
     samples: Annotated[Path | None, typer.Option(help="A P_ file of YABench: memory, CPU, threads.")] = None,
     times: Annotated[
         str | None, one_of(lambda: AnswerTimes, help="What the times are: count, received, instant.")
     ] = None,
     advance_to: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="How far the stream's time came: 30s.")
+        str | None, typer.Option(metavar="DURATION", help="The end of the stream's time: 30s.")
     ] = None,
-    test: Annotated[str | None, typer.Option(help="Only this test of a folder.")] = None,
+    test: Annotated[str | None, typer.Option(help="Only this test of a YABench folder.")] = None,
     at: Annotated[
         str | None,
-        typer.Option(metavar="PLACE", help="Where the streams go: a folder, hdfs:// or s3a://; OUT unless given."),
+        typer.Option(metavar="PLACE", help="Where to write the streams, if not to OUT: a folder, hdfs:// or s3a://."),
     ] = None,
     master: Annotated[
         str | None,
@@ -70,7 +68,7 @@ def import_(
     define: Parameters = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make run folders from recorded answers: CSRBench's, YABench's, SPARQL results with a time."""
+    """Convert recorded answers to run folders: those of CSRBench and YABench, SPARQL results with a time."""
     text = None if query is None else read_text(query)
     if samples is not None and not samples.is_file():
         raise typer.BadParameter(f"{samples}: there is no such file", param_hint="--samples")

@@ -1,4 +1,4 @@
-"""The command ``init``: a stream, a query and an experiment to start from, each with comments."""
+"""The command ``init``: a commented stream, query and experiment to start from."""
 
 from pathlib import Path
 from typing import Annotated
@@ -13,7 +13,7 @@ def register(app: typer.Typer) -> None:
     app.command("init")(init)
 
 
-def init(folder: Annotated[Path, typer.Argument(help="A new folder, or one that is there.")]) -> None:
+def init(folder: Annotated[Path, typer.Argument(help="A new or existing folder.")]) -> None:
     """Write a commented experiment, query and stream to start from; no file is overwritten."""
     experiment = write_start(folder)
-    typer.echo(f"{folder} has a stream, a query and an experiment: streamgauge run {experiment}")
+    typer.echo(f"{folder} has a stream, a query and an experiment; run it by: streamgauge run {experiment}")

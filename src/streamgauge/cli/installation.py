@@ -1,4 +1,4 @@
-"""The commands ``doctor``, ``engines`` and ``engines prepare``: this installation, and other people's engines."""
+"""The commands ``doctor``, ``engines`` and ``engines prepare``: this installation and foreign engines."""
 
 import json
 import os
@@ -39,9 +39,9 @@ def register(app: typer.Typer) -> None:
 
 
 class Check(NamedTuple):
-    """One thing that was looked at: its kind and name, its state (empty: absent), what adds or betters it.
+    """A check of the installation: kind, name, state (empty: absent), and advice on installing it.
 
-    Without a ``needed`` one the installation is not whole.
+    The installation is incomplete if a ``needed`` one is absent.
     """
 
     kind: str
@@ -52,7 +52,7 @@ class Check(NamedTuple):
 
 
 def doctor(as_json: AsJson = False) -> None:
-    """Say what this machine has and lacks, and how to get it; exit code 2 where something that is needed is absent."""
+    """Print what this machine has and lacks, with advice; exit code 2 if something required is absent."""
     checks = [*_machine(), *_programs(), *_extras(), *_engine_states()]
     if as_json:
         typer.echo(json.dumps([{**check._asdict(), "what": check.name} for check in checks], indent=2))
@@ -77,7 +77,7 @@ def _machine() -> Iterator[Check]:
     message = "" if program is None or lack else f"{java_version(program) or 'of an unknown version'} ({program})"
     yield Check("machine", "Java", message, lack, needed=not missing("spark"))
     has = memory()
-    advice = "" if has.total >= COMFORTABLE else "8 GiB are comfortable: keep streams small or raise the memory"
+    advice = "" if has.total >= COMFORTABLE else "8 GiB are recommended: use small streams, or more memory"
     try:
         heap(None, "1g", has)
     except SparkStartError as error:
@@ -99,14 +99,14 @@ _TOOLS: Final = {
 
 
 def _programs() -> Iterator[Check]:
-    """Programs that a part uses."""
+    """External programs."""
     for name, (programs, advice) in _TOOLS.items():
         program = next(filter(None, map(shutil.which, programs)), "")
         yield Check("tool", name, program, "" if program else advice)
 
 
 def _extras() -> Iterator[Check]:
-    """The optional packages, by the extra that brings them."""
+    """The optional packages by extra."""
     for extra in EXTRAS:
         own = (
             require for require in requires("streamgauge") or () if f"extra == '{extra}'" in require.replace('"', "'")
@@ -116,7 +116,7 @@ def _extras() -> Iterator[Check]:
 
 
 def _installed(requirement: str) -> str:
-    """Name and version of the package that a requirement (PEP 508) names, empty where it is not installed."""
+    """Name and version of the package of a requirement (PEP 508), empty if it is not installed."""
     name = re.split(r"[\s;<>=!~(\[]", requirement)[0]
     try:
         return f"{name} {version(name)}"
@@ -125,7 +125,7 @@ def _installed(requirement: str) -> str:
 
 
 def _engine_states() -> Iterator[Check]:
-    """Every engine: whether it can be started here, else what it lacks."""
+    """Every engine: ready, or what it lacks."""
     for name in registry.names():
         lack = _lack(name)
         yield Check("engine", name, "" if lack else "ready", lack)
@@ -142,16 +142,18 @@ def _lack(name: str) -> str:
     return spark_lack() if registry.evaluator(module) == "spark" else ""
 
 
-_app = typer.Typer(help="List the engines and the semantics; prepare other people's engines.")
+_app = typer.Typer(help="List the engines and the semantics; prepare foreign engines.")
 
 
 @_app.callback(invoke_without_command=True)
 def list_engines(
     context: typer.Context,
-    semantics: Annotated[bool, typer.Option("--semantics", help="CSRBench's table 1 and every profile.")] = False,
+    semantics: Annotated[
+        bool, typer.Option("--semantics", help="List the profiles of semantics, and CSRBench's table 1.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List the engines that can be put under test, or the semantics that they can run under."""
+    """List the engines, or the semantics under which they can run."""
     if context.invoked_subcommand is not None:
         return
     if as_json:
@@ -180,7 +182,7 @@ def _engines() -> dict[str, str]:
 
 
 def _fields(profile: Semantics) -> dict[str, dict[str, str]]:
-    """Each field of a Semantics value, printed, with its source."""
+    """Each field of a semantics as text, with its source."""
     shown = [field.name for field in fields(profile) if field.name not in {"name", "sources"}]
     return {
         name: {"value": _show(getattr(profile, name)), "source": profile.sources.get(name, "default")} for name in shown
@@ -206,14 +208,12 @@ def prepare(
         str, typer.Argument(metavar="ENGINE", autocompletion=completed(engine_names), help="csparql, cqels or yasper.")
     ],
     source: Annotated[Path, typer.Option(help="The folder of your own clone of its project.")],
-    out: Annotated[Path | None, typer.Option(help="Where its jars go; the user's cache unless given.")] = None,
-    limit: Annotated[
-        str, typer.Option(metavar="DURATION", help="How long Maven may build a copy of the clone: 1h.")
-    ] = "30m",
+    out: Annotated[Path | None, typer.Option(help="The folder for its jars (default: the user's cache).")] = None,
+    limit: Annotated[str, typer.Option(metavar="DURATION", help="Maximum duration of the build by Maven: 1h.")] = "30m",
 ) -> None:
-    """Build a copy of your own clone of an engine's project where that is needed, collect and check its jars, try it.
+    """Collect and check the jars of an engine from your own clone of its project, and run it once.
 
-    The clone is left as it is. Where it has been built already, its jars are taken.
+    If the clone has not been built, a copy is built; the clone itself is not changed.
     """
     limit_s = seconds(limit, "--limit")
     module = registry.load(name)
@@ -237,7 +237,7 @@ def _kinds(name: str) -> tuple[Clone, ...]:
     kinds = () if folder is None else clones(folder)
     if not kinds:
         with_jars = [name for name in registry.names() if (at := registry.folder(registry.load(name))) and clones(at)]
-        raise typer.BadParameter(f"{name} needs no jars: there are {', '.join(with_jars)}", param_hint="ENGINE")
+        raise typer.BadParameter(f"{name} needs no jars: choose {', '.join(with_jars)}", param_hint="ENGINE")
     return kinds
 
 
@@ -249,9 +249,9 @@ def _collected(kinds: Sequence[Clone], source: Path, folder: Path, tell: Tell, l
 
 
 def _tried(name: str) -> int:
-    """How many tasks the engine has, after it has done the first that it does not refuse.
+    """The number of the engine's tasks, after it has answered the first that it does not refuse.
 
-    Ends with exit code 3 where the task shows a fault of the set-up.
+    Ends with exit code 3 if that task shows a fault of the set-up.
     """
     from streamgauge.cli.spark import spark
     from streamgauge.suites.conformance.cases import asked, load
@@ -271,6 +271,6 @@ def _tried(name: str) -> int:
 
 def _say_collected(collected: Collected, folder: Path) -> None:
     kind = collected.clone
-    typer.echo(f"{counted(len(collected.names), 'jar')} of {kind.project} are in {folder}, none is broken")
+    typer.echo(f"{counted(len(collected.names), 'jar')} of {kind.project} are in {folder}, all readable")
     if collected.commit and not collected.tested:
-        typer.echo(f"the clone is at {collected.commit[:12]}; tried was {kind.tested} ({kind.commit[:12]})")
+        typer.echo(f"the clone is at {collected.commit[:12]}; tested is {kind.tested} ({kind.commit[:12]})")

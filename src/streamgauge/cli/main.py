@@ -34,7 +34,7 @@ class Command(TyperCommand):
                 param.metavar = param.name.upper()
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """The parameters that the words give; UsageError for words that the command does not take."""
+        """Parse the words into parameters; UsageError for unknown words."""
         try:
             rest = super().parse_args(ctx, args)
         except typer.BadParameter as error:
@@ -46,14 +46,14 @@ class Command(TyperCommand):
         return rest
 
     def invoke(self, ctx: Any) -> Any:
-        """Run the command; a bad value of a configuration is told with its place."""
+        """Run the command; an error about a configured value names its place."""
         try:
             return super().invoke(ctx)
         except typer.BadParameter as error:
             raise _placed(ctx, error) from error
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        """The line of usage: arguments in capitals, in brackets where there need be none."""
+        """The usage line: arguments in capitals, in brackets if they are optional."""
         del ctx
         return ["[OPTIONS]", *(_usage(param) for param in self.params if param.param_type_name == "argument")]
 
@@ -63,7 +63,7 @@ class Command(TyperCommand):
 
 
 def _on_this_machine(value: Any, command: str) -> Any:
-    """A parameter's value, ``file:`` URLs as paths; RemotePlaceError for a URL where the command takes paths."""
+    """A value with ``file:`` URLs as paths; RemotePlaceError for a URL where a path is needed."""
     from streamgauge.formats.places import local  # late: help needs no place
 
     if isinstance(value, list | tuple):
@@ -80,7 +80,7 @@ def _format_examples(ctx: Any, formatter: Any) -> None:
 
 
 def _placed(ctx: Any, error: typer.BadParameter) -> Exception:
-    """The error, with its place where a configuration has the value."""
+    """The error, with the place of the value if it is from a configuration."""
     if words_of(ctx) not in CONFIGURED:
         return error
     from streamgauge.cli.configuration import placed  # late: help needs no configuration
@@ -94,10 +94,10 @@ def _usage(argument: Any) -> str:
 
 
 class CommandGroup(TyperGroup):
-    """Commands whose names are found in any case; a name that is none is answered with those that are like it."""
+    """Commands found in any case; an unknown name is answered with similar ones."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the first word names; UsageError for none."""
+        """Find the command of the first word; UsageError."""
         name = args[0].lower()
         if name in self.commands:
             return super().resolve_command(ctx, [name, *args[1:]])
@@ -108,7 +108,7 @@ class CommandGroup(TyperGroup):
         return super().resolve_command(ctx, args)
 
     def format_epilog(self, ctx: Any, formatter: Any) -> None:
-        """The examples of a group that does something by itself."""
+        """Print the examples of a group that is a command itself."""
         _format_examples(ctx, formatter)
 
 
@@ -120,12 +120,12 @@ class RootGroup(CommandGroup):
         self.commands.update({name: _listed(name, entry) for name, entry in COMMANDS.items()})
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """The command that the first word names, imported; UsageError for none."""
+        """Find and import the command of the first word; UsageError."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command if name is None else load(name), rest
 
     def format_commands(self, ctx: Any, formatter: Any) -> None:
-        """The list of commands, part by part."""
+        """Print the list of commands, part by part."""
         del ctx
         width = max(map(len, COMMANDS))
         for part, entries in groupby(COMMANDS.items(), lambda item: item[1].part):
@@ -134,7 +134,7 @@ class RootGroup(CommandGroup):
 
 
 def load(name: str) -> Any:
-    """A command (or group) of the catalogue, its module imported."""
+    """Import a command or group of the catalogue."""
     app = _Registry(rich_markup_mode=None, add_completion=False)
     app.callback()(_nothing)
     with _without_collection():
@@ -146,7 +146,7 @@ def load(name: str) -> Any:
 
 @contextmanager
 def _without_collection() -> Iterator[None]:
-    """Nothing looks for garbage: imports leave none, and the search for some takes a tenth of a start."""
+    """Disable garbage collection: imports leave no garbage, and searching it takes a tenth of a start."""
     was_enabled = gc.isenabled()
     gc.disable()
     try:
@@ -157,7 +157,7 @@ def _without_collection() -> Iterator[None]:
 
 
 class _Registry(typer.Typer):
-    """The application that a module registers its commands with; they and their groups are of the classes above."""
+    """The application with which a module registers its commands, made of the classes above."""
 
     def command(self, name: str | None = None, **settings: Any) -> Any:
         return super().command(name, **{"cls": Command, **settings})
@@ -169,19 +169,19 @@ class _Registry(typer.Typer):
 
 
 def _nothing() -> None:
-    """A group has a callback."""
+    """A callback, which makes Typer build a group."""
 
 
 def _listed(name: str, entry: CatalogueEntry) -> Command:
-    """A command as lists show it: without its module, so without its options."""
+    """A command for lists, without its module and so without options."""
     return Command(name, help=entry.about, short_help=entry.about, rich_markup_mode=None)
 
 
 BAD_INPUT = (MistakeError,)
-"""A mistake that a user can put right: printed as its sentence, without a stack trace, with exit code 2."""
+"""Errors that users can correct: printed as a sentence without a traceback, with exit code 2."""
 
 _BAD_INPUT_CODE = 2
-"""``Exit.BAD_INPUT``, whose module is not needed for help."""
+"""``Exit.BAD_INPUT``, without importing its module, which help does not need."""
 
 _INTERRUPTED_CODE, _TERMINATED_CODE = 130, 143
 """128 and the number of the signal: SIGINT, SIGTERM."""
@@ -240,21 +240,23 @@ def _run() -> None:
     except Exception as error:
         if _NO_ROOM not in str(error):
             raise
-        sys.exit(_say("Spark has not enough memory for this: give it more, as by SPARK_DRIVER_MEMORY=8g, or ask less"))
+        sys.exit(
+            _say("Spark has too little memory for this: give it more (SPARK_DRIVER_MEMORY=8g), or reduce the work")
+        )
 
 
 class Termination:
-    """SIGTERM ends a command as Ctrl-C does, with all that it prints at its end and keeps, but with exit code 143."""
+    """Handle SIGTERM like Ctrl-C, so that a command prints and stores its results, but exit with 143."""
 
     def __init__(self) -> None:
         self._came = False
 
     def __enter__(self) -> None:
-        """Take the signal from now on; programs that are started have the system's own way."""
+        """Install the handler; programs that are started keep the default one."""
         signal.signal(signal.SIGTERM, self._interrupt)
 
     def _interrupt(self, _number: int, frame: FrameType | None) -> None:
-        """Do what Ctrl-C does now: Spark and event loops have handlers of their own, a shell's background job none."""
+        """Call the current handler of SIGINT: Spark and event loops have their own, background jobs none."""
         self._came = True
         interrupt = signal.getsignal(signal.SIGINT)
         (interrupt if callable(interrupt) else signal.default_int_handler)(signal.SIGINT, frame)
@@ -262,7 +264,7 @@ class Termination:
     def __exit__(
         self, _kind: type[BaseException] | None, error: BaseException | None, _at: TracebackType | None
     ) -> None:
-        """Exit code 143 in place of that of Ctrl-C."""
+        """Replace the exit code of Ctrl-C."""
         # Where the signal came within exec of a text, as a dataclass that is being imported does it, CPython remembers
         # an unhandled KeyboardInterrupt, and under -m ends by SIGINT whatever the exit code; the next text clears that.
         exec("")

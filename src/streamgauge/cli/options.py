@@ -1,4 +1,4 @@
-"""Options that several commands take: parameters, durations, names, one's own data, ontologies; how words are read."""
+"""Options shared by several commands: parameters, durations, names, own data, ontologies; and their parsing."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MASTER: Final = re.compile(r"local(\[[^\]]+\])?|local-cluster\[[^\]]+\]|yarn|(s
 
 
 def known_master(master: str | None) -> str | None:
-    """The Spark master as it is; BadParameter, before any work, for an address of a form that Spark does not know."""
+    """The Spark master, unchanged; BadParameter, before any work, for an invalid address."""
     if master is not None and not _MASTER.fullmatch(master):
         raise typer.BadParameter(
             f"{master!r} is not a Spark master: write local[*], local[4], yarn, spark://HOST:7077, k8s://URL or sc://HOST"
@@ -39,7 +39,7 @@ def known_master(master: str | None) -> str | None:
 
 
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
-Master = Annotated[str | None, typer.Option(help="Spark master, local[*] unless given.", callback=known_master)]
+Master = Annotated[str | None, typer.Option(help="Spark master (default: local[*]).", callback=known_master)]
 Parameters = Annotated[
     list[str] | None, typer.Option("--set", "-D", metavar="NAME=VALUE", help="A query parameter: -D TEMP=50.")
 ]
@@ -60,7 +60,7 @@ def _pair(item: str) -> tuple[str, str]:
 
 @contextmanager
 def naming(file: str | Path | None) -> Iterator[None]:
-    """A query's error carries the name of its file."""
+    """Add the file's name to an error of its query."""
     from streamgauge.query import QueryError
 
     try:
@@ -72,15 +72,15 @@ def naming(file: str | Path | None) -> Iterator[None]:
 
 
 def tell_notes(query: ContinuousQuery) -> None:
-    """Say on standard error what was taken for granted when a query was read."""
+    """Print the assumptions made in reading a query on standard error."""
     for note in query.notes:
         tell_note(note)
 
 
 def milliseconds(value: str | None, option: str | None = None) -> int | None:
-    """The ms of a duration, ``None`` for none; BadParameter (of that option) otherwise.
+    """A duration in ms, ``None`` for none; BadParameter for the option.
 
-    A number without a unit is ms, and the user is told so.
+    A number without a unit is ms, which a note says.
     """
     if value is None:
         return None
@@ -90,27 +90,27 @@ def milliseconds(value: str | None, option: str | None = None) -> int | None:
 
 
 def seconds(value: str, option: str) -> float:
-    """The seconds of a duration; BadParameter, and what the user is told, as above."""
+    """A duration in seconds, with the errors and notes of ``milliseconds``."""
     return (milliseconds(value, option) or 0) / 1000
 
 
 def checked_duration(param: typer.CallbackParam, value: str | None) -> str | None:
-    """The text of a duration with its unit, for an option's callback; BadParameter, and what is told, as above."""
+    """A callback: the duration as text with a unit; errors and notes as of ``milliseconds``."""
     ms = milliseconds(value, param.opts[0] if param.opts else None)
     return None if ms is None else f"{ms}ms"
 
 
 def instant(value: str | None, option: str = "--t0") -> int | None:
-    """A point of a stream's time in ms: ms, a duration since time 0, or a date; BadParameter otherwise."""
+    """A time of the stream in ms, from ms, a duration since time 0, or a date; BadParameter."""
     return None if value is None else _read(value, option, to_instant)
 
 
 WINDOWS: Final = "windows"
-"""How far time comes: until all windows that hold something have closed."""
+"""The value of ``--advance-to`` that means: until all non-empty windows have closed."""
 
 
 def horizon_time(value: str | None) -> int | None:
-    """How far time comes, ms, as ``instant`` has it; what the user is told as by ``milliseconds``."""
+    """The time of ``--advance-to`` in ms, as by ``instant``, with the note of ``milliseconds``."""
     time = instant(value, "--advance-to")
     if value is not None:
         tell_unit(value, "--advance-to")
@@ -125,7 +125,7 @@ def _read(value: str, option: str | None, read: Callable[[object], int] = durati
 
 
 def filled(file: str, define: Sequence[str]) -> str:
-    """The query of a file (``-`` for standard input), its parameters filled in from ``NAME=VALUE``; MistakeError."""
+    """The query of a file (``-`` for standard input) with parameters from ``NAME=VALUE``; MistakeError."""
     from streamgauge.formats.files import read_text
     from streamgauge.query import QueryError, fill
 
@@ -145,11 +145,11 @@ def tell_unit(value: str, option: str | None) -> None:
 
 
 Known: TypeAlias = Callable[[], Iterable[str]]
-"""The names there are, found when they are asked for."""
+"""A function that returns the known names, called only when they are needed."""
 
 
 def chosen(name: str, known: Iterable[str], option: str | None = None) -> str:
-    """The known name that is written so in any case; BadParameter (of that option) lists the names there are."""
+    """The known name that matches in any case; BadParameter for the option lists the known ones."""
     names = list(known)
     if (name_ := spelled(name, names)) is None:
         message = f"{name!r}: choose from {', '.join(names)}{meant(name, names)}"
@@ -158,7 +158,7 @@ def chosen(name: str, known: Iterable[str], option: str | None = None) -> str:
 
 
 def one_of(known: Known, *declared: str, help: str) -> Any:  # noqa: A002
-    """An option that takes one of these names, in any case; others are refused when words are read."""
+    """An option that takes one of these names, in any case; checked when parsed."""
 
     def checked(value: str | None) -> str | None:
         return None if value is None else chosen(value, known())
@@ -167,12 +167,12 @@ def one_of(known: Known, *declared: str, help: str) -> Any:  # noqa: A002
 
 
 def one_named(known: Known, *declared: str, help: str) -> Any:  # noqa: A002
-    """An option that takes one of these names; others are refused where the name is used."""
+    """An option that takes one of these names; checked where it is used."""
     return typer.Option(*declared, autocompletion=completed(known), metavar="NAME", help=help)
 
 
 def completed(known: Known) -> Callable[[str], list[str]]:
-    """How a shell completes such a name."""
+    """A completion function for these names."""
 
     def begun(incomplete: str) -> list[str]:
         return [name for name in known() if name.startswith(incomplete)]
@@ -216,7 +216,10 @@ def sparql_versions() -> Iterable[str]:
 
 
 SparqlOption = Annotated[
-    str | None, one_of(sparql_versions, "--sparql", help="1.1 or 1.2, where both differ; 1.2 unless the text tells.")
+    str | None,
+    one_of(
+        sparql_versions, "--sparql", help="The version of SPARQL, 1.1 or 1.2 (default: stated by the query, else 1.2)."
+    ),
 ]
 
 
@@ -242,13 +245,13 @@ def rule_names() -> Iterable[str]:
 
 
 OwnData: TypeAlias = Mapping[str, str | None]
-"""The options of one's own data by their names, as far as they were named."""
+"""Options of the user's own data by name; those that were not set are ``None`` or absent."""
 
 NO_OPTIONS: Final[OwnData] = {}
 
 
 def own_data(command: Callable[..., None]) -> Callable[..., None]:
-    """A command whose parameter ``own`` is the options of one's own data, each of them an option of the command."""
+    """Decorate a command: its parameter ``own`` has the options of own data, each an option of the command."""
     signature = inspect.signature(command, eval_str=True)
 
     @wraps(command)
@@ -272,7 +275,7 @@ def own_data(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def with_parameters(command: Callable[..., None], parameters: Iterable[inspect.Parameter]) -> Callable[..., None]:
-    """A command around another one, with these parameters for its options and arguments."""
+    """Set the signature of a wrapped command."""
     keywords = [parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY) for parameter in parameters]
     command.__signature__ = inspect.Signature(keywords)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in keywords}
@@ -281,9 +284,9 @@ def with_parameters(command: Callable[..., None], parameters: Iterable[inspect.P
 
 
 def own_reading(text: str, lateness: int | None, own: OwnData, *, checked: bool = True) -> Reading:
-    """How sources are read beside a query's text, whose prefixes count; notes go to standard error.
+    """The reading of sources with a query's prefixes; notes go to standard error.
 
-    ``checked``: terms are looked at although the format takes them as they are written.
+    ``checked``: check terms even if the format would accept them unread.
     """
     from streamgauge.formats.streams import Reading
     from streamgauge.query.prologue import declared_prefixes
@@ -294,23 +297,27 @@ def own_reading(text: str, lateness: int | None, own: OwnData, *, checked: bool 
 
 
 def tell_note(sentence: str) -> None:
-    """Say on standard error what was taken for granted."""
+    """Print a note on standard error."""
     typer.echo(f"streamgauge: note: {sentence}", err=True)
 
 
 Lenient = Annotated[
-    bool, typer.Option("--ontology-lenient", help="List and leave out axioms outside OWL 2 RL, instead of refusing.")
+    bool, typer.Option("--ontology-lenient", help="List and skip axioms outside OWL 2 RL instead of refusing them.")
 ]
-SameAs = Annotated[bool, typer.Option("--same-as", help="Derive owl:sameAs (keys, functional properties) and use it.")]
+SameAs = Annotated[
+    bool, typer.Option("--same-as", help="Derive owl:sameAs (keys, functional properties) and apply it.")
+]
 Subsumption = Annotated[
     bool,
-    typer.Option("--subsumption", help="A part of `p some C` is one of `p some D` if C is of D (scm-svf1, -svf2)."),
+    typer.Option(
+        "--subsumption", help="Derive that `p some C` is a subclass of `p some D` if C is one of D (scm-svf1, -svf2)."
+    ),
 ]
 Beyond = Annotated[
     bool,
-    typer.Option("--beyond-rl", help="Rules that OWL 2 RL has not: reflexive properties, owl:differentFrom derived."),
+    typer.Option("--beyond-rl", help="Add rules that OWL 2 RL lacks: reflexive properties, owl:differentFrom."),
 ]
-IMPORTED: Final = "imports {}, which is not fetched: give its file as an ontology too"
+IMPORTED: Final = "imports {}, which is not fetched: name its file as another ontology"
 
 
 def read_ontologies(
@@ -323,7 +330,7 @@ def read_ontologies(
     subsumption: bool = False,
     beyond: bool = False,
 ) -> Rules:
-    """The rules of ontologies together; OntologyError names an axiom outside them, FormatError a file."""
+    """The rules of several ontologies; OntologyError names an unsupported axiom, FormatError a file."""
     from streamgauge.formats.streams import read_triples
     from streamgauge.reasoning import read_rules
     from streamgauge.reasoning.expressions import EQUALITY
@@ -337,5 +344,5 @@ def read_ontologies(
             say(f"left out of the ontology: {axiom}")
     equal = sum(axiom.reason == EQUALITY for axiom in rules.left_out)
     if equal:
-        say(f"left out of the ontology, unless --same-as is given: axioms that derive owl:sameAs ({equal})")
+        say(f"left out of the ontology without --same-as: axioms that derive owl:sameAs ({equal})")
     return rules

@@ -34,33 +34,35 @@ def pipeline(
     file: Annotated[Path, typer.Argument(help="The experiment file (TOML).")],
     at: Annotated[
         str | None,
-        typer.Option(metavar="PLACE", help="Where the streams go: a folder, hdfs:// or s3a://; OUT/streams."),
+        typer.Option(
+            metavar="PLACE", help="The place of the streams: a folder, hdfs:// or s3a:// (default: OUT/streams)."
+        ),
     ] = None,
     define: Overrides = None,
-    out: Annotated[Path | None, typer.Option(help="Where runs and the report go; runs/NAME unless given.")] = None,
+    out: Annotated[Path | None, typer.Option(help="The folder for runs and the report (default: runs/NAME).")] = None,
     master: Annotated[
         str | None,
-        typer.Option(help="The Spark master of all stages; without, this process does them.", callback=known_master),
+        typer.Option(help="The Spark master for all stages (default: this process).", callback=known_master),
     ] = None,
     again: Again = False,
 ) -> None:
-    """Generate, run, judge, diagnose and report an experiment, stage by stage; the same command goes on."""
+    """Generate, run, judge, diagnose and report an experiment by stages; repeat the command to resume."""
     experiment = read(file, define or ())
     folder = out or Path("runs") / experiment.name
     _follow(experiment, folder, folder / "streams" if at is None else place(at), master, again=again)
 
 
 def demo(
-    out: Annotated[Path, typer.Option(help="Where runs and the report go.")] = Path("demo-out"),
+    out: Annotated[Path, typer.Option(help="The folder for runs and the report.")] = Path("demo-out"),
     again: Again = False,
     as_json: AsJson = False,
 ) -> None:
-    """A weather stream answered by the live engine as C-SPARQL and as CQELS: the stages of the pipeline, on Spark."""
+    """Answer a weather stream with the live engine as C-SPARQL and as CQELS, by the stages of ``pipeline``."""
     from streamgauge.spark.requirements import spark_lack
 
     lack = spark_lack()
     if lack:
-        tell_note(f"this process makes and judges the stream; Spark would do so for streams of any size. {lack}")
+        tell_note(f"this process generates and judges the stream; Spark would do so at any size. {lack}")
     with as_file(files("streamgauge.cli") / "demo.toml") as file:
         experiment = read(file)
     _follow(experiment, out, out / "streams", None if lack else "local[*]", again=again, as_json=as_json)
@@ -69,7 +71,7 @@ def demo(
 def _follow(
     experiment: Experiment, out: Path, streams: Place, master: str | None, *, again: bool, as_json: bool = False
 ) -> None:
-    """Do the stages, a line for each, print the verdicts and write the report."""
+    """Do the stages with a line for each, print the verdicts and write the report."""
     console, report = Terminal(stderr=True, highlight=False), out / "report.html"
     with telling(console, "pipeline") as tell:
         context = ExperimentContext(
@@ -101,10 +103,10 @@ def _print(console: Console, done: StageResult) -> None:
 
 
 def stage_line(done: StageResult) -> str:
-    """A stage's result in one line: where it was done, how many triples, how fast."""
+    """A stage's result in one line: place, number of triples, rate."""
     line = f"{done.stage}: {done.what}, {done.where}"
     if done.kept:
-        line = f"{done.stage}: {done.what} is there from before"
+        line = f"{done.stage}: {done.what} exists"
     elif done.triples:
         rate = f"{done.triples / max(done.seconds, 1e-3):,.0f} a second"
         line += f": {counted(done.triples, 'triple')} in {done.seconds:,.1f} s, {rate}"

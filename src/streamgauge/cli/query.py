@@ -1,4 +1,4 @@
-"""The command ``query``: a continuous query on a stream, its answers printed as they come."""
+"""The command ``query``: a continuous query on streams, with answers printed as they come."""
 
 import os
 import sys
@@ -53,7 +53,7 @@ from streamgauge.watching import Options, Watch, WatchError, is_durable, watch
 from streamgauge.watching.watches import LOOKED_AT, End
 
 INTERRUPTED: Final = 130
-"""The exit code after Ctrl-C or SIGTERM, of which ``Termination`` makes 143."""
+"""The exit code after Ctrl-C; ``Termination`` replaces it by 143 after SIGTERM."""
 
 FORMATS = ("table", "jsonl", "nquads", "csv")
 Tell = Callable[[Answer], None]
@@ -65,7 +65,7 @@ def register(app: typer.Typer) -> None:
 
 
 def _end(advance_to: str | None) -> End:
-    """The end of time behind the streams: their own, unless something else was asked (docs/semantics.md)."""
+    """How far time advances at the end of the streams; by default not at all (docs/semantics.md)."""
     if advance_to == WINDOWS:
         return "windows"
     time = horizon_time(advance_to)
@@ -78,35 +78,37 @@ def query(
     file: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],
     stream: Annotated[list[str], typer.Option(help="A file, URL or - (standard input), or IRI=SOURCE.")],
     own: OwnData = NO_OPTIONS,
-    static: Annotated[
-        str | None, typer.Option(metavar="FILE", help="An RDF file with data beside the streams.")
-    ] = None,
+    static: Annotated[str | None, typer.Option(metavar="FILE", help="Static data: an RDF file.")] = None,
     semantics: Annotated[
-        str | None, one_named(semantics_names, help="A profile; that of the dialect unless given.")
+        str | None, one_named(semantics_names, help="A profile (default: that of the dialect).")
     ] = None,
-    engine: Annotated[str, one_named(engine_names, help="Which engine answers.")] = "live",
+    engine: Annotated[str, one_named(engine_names, help="The engine that answers.")] = "live",
     form: Annotated[str | None, one_of(lambda: FORMATS, "--format", help="table, jsonl, nquads or csv.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines.")] = False,
     to: Annotated[str | None, typer.Option(help="A file or URL to send the answers to.")] = None,
     dates: Annotated[bool, typer.Option("--dates", help="Write instants as dates (UTC), also in csv.")] = False,
-    limit: Annotated[int | None, typer.Option(min=1, help="Stop after so many answers.")] = None,
+    limit: Annotated[int | None, typer.Option(min=1, help="Stop after this number of answers.")] = None,
     lateness: Annotated[
-        str | None, typer.Option(metavar="DURATION", callback=checked_duration, help="How late elements may come: 2s.")
+        str | None,
+        typer.Option(metavar="DURATION", callback=checked_duration, help="Maximum lateness of elements: 2s."),
     ] = None,
     t0: Annotated[str | None, typer.Option(help="Start of the first window: ms, 30s, or a date.")] = None,
     advance_to: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="How far time comes: 30s, a date, or windows: until all windows that hold something have closed. The "
-            "last element unless given.",
+            help="Advance time at the end to 30s, to a date, or until all non-empty windows have closed (windows). "
+            "Default: the last element.",
         ),
     ] = None,
-    wall: Annotated[bool, typer.Option("--wall", help="Time passes by the wall clock although nothing comes.")] = False,
+    wall: Annotated[bool, typer.Option("--wall", help="Let time pass by the wall clock without elements.")] = False,
     state: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Keep windows, places and numbers: another run goes on.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Store windows, positions and numbers, so that another run can resume."),
     ] = None,
-    shards: Annotated[int, typer.Option(min=1, max=64, help="Over how many processes `live` spreads the query.")] = 1,
+    shards: Annotated[
+        int, typer.Option(min=1, max=64, help="Number of processes over which `live` distributes the query.")
+    ] = 1,
     version: SparqlOption = None,
     define: Parameters = None,
 ) -> None:
@@ -131,7 +133,7 @@ def query(
 
 
 def _form(form: str | None, to: str | None, printed: str) -> str:
-    """The format of answers: that of a sink goes before how they are ``printed``; WatchError where it takes another."""
+    """The format of answers: a sink's own, else as ``printed``; WatchError if the sink needs another."""
     if to is None:
         return form or printed
     taken = message_form(to)
@@ -142,20 +144,20 @@ def _form(form: str | None, to: str | None, printed: str) -> str:
 
 @contextmanager
 def _advised(text: str) -> Iterator[None]:
-    """An engine that is not here is told of with the one that answers without it."""
+    """Add the alternative to the error of an engine that is not installed."""
     try:
         yield
     except EngineUnavailableError as error:
         named = detect(text)
         semantics = named if named in PROFILES else "rspql"
         raise MistakeError(
-            f"{error}. Without it, `--engine live --semantics {semantics}` answers this query; `streamgauge translate` "
-            "writes it for another engine"
+            f"{error}. Without it, use `--engine live --semantics {semantics}`; `streamgauge translate` "
+            "translates the query for another engine"
         ) from error
 
 
 def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
-    """Hand every answer on until the end, the limit or Ctrl-C; then say how much it was."""
+    """Pass on every answer until the end, the limit or Ctrl-C; then print a summary."""
     code: Exit | int = Exit.RIGHT
     count = rows = 0
     try:
@@ -168,6 +170,7 @@ def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
+        # Else Python would report the broken pipe again when it flushes standard output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except PipeError as error:
         typer.echo(f"streamgauge: {error}", err=True)
@@ -179,7 +182,7 @@ def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
 
 
 def unasked(query: ContinuousQuery, predicates: AbstractSet[Term], elements: int) -> str:
-    """Why a query over so many elements may have had no row: a property that none of them has; else nothing."""
+    """A property of the query that no element has, as a sentence; empty if there is none."""
     known = predicates | {predicate for _, predicate, _ in query.static}
     absent = [predicate for predicate in constant_predicates(query.form) if predicate not in known]
     if not absent or not predicates:
@@ -193,8 +196,8 @@ def unasked(query: ContinuousQuery, predicates: AbstractSet[Term], elements: int
 def _conclude(answers: Watch[Answer], count: int) -> None:
     for reason in answers.refused:
         typer.echo(f"streamgauge: skipped: {reason}", err=True)
-    late = f", {answers.late} of them too late" if answers.late else ""
-    late += f", {answers.uncounted} of them before t0, which never count" if answers.uncounted else ""
+    late = f", {answers.late}of them late and dropped" if answers.late else ""
+    late += f", {answers.uncounted}of them before t0 and not counted" if answers.uncounted else ""
     horizon = "" if answers.horizon is None else f"; time reached {answers.horizon:,} ms"
     if awaited := answers.awaited:
         horizon += f": {awaited}, and --advance-to windows closes it"
@@ -203,7 +206,7 @@ def _conclude(answers: Watch[Answer], count: int) -> None:
 
 @contextmanager
 def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates: bool) -> Iterator[Tell]:
-    """The sink of an answer, which shows, writes or sends it; WatchError when the format cannot hold it."""
+    """A function that shows, writes or sends an answer; WatchError if the format does not fit."""
     understood = answers.asked[0]
     if form == "table" and to is None:
         yield Shown(Terminal(highlight=False), understood.query, understood.semantics, prefixes(text), dates)
@@ -236,20 +239,20 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates:
 
 
 def _arrived(sink: Sink) -> Any:
-    """Where a sink is once all that was sent has arrived; SourceError where something has not."""
+    """The sink's mark once everything sent has arrived; SourceError if something was not delivered."""
     if isinstance(sink, Settling) and (delivery := sink.settle()).undelivered:
         raise SourceError(f"{counted(delivery.undelivered, 'answer')} not delivered: {delivery.why}")
     return sink.mark() if isinstance(sink, Marked) else None
 
 
 def _send(sink: Sink, key: str | None, lines: bytes) -> None:
-    """One message; what is delivered twice has the same key."""
+    """Send one message; duplicates have the same key."""
     if lines:
         sink.send(lines, key)
 
 
 def _report(to: str, delivery: Delivery, *, again: bool) -> None:
-    """Say what a sink did not deliver, and whether the next run does."""
-    lost, later = counted(delivery.undelivered, "answer"), "; the next run with this state sends it again"
+    """Print what a sink did not deliver, and whether the next run will."""
+    lost, later = counted(delivery.undelivered, "answer"), "; the next run with this state sends them again"
     place = parse_address(to).text
     typer.echo(f"streamgauge: {place}: {lost} not delivered: {delivery.why}{later if again else ''}", err=True)

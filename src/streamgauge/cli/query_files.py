@@ -1,4 +1,4 @@
-"""Files of queries with their options beside them: ``hot.rq`` and ``hot.toml``."""
+"""Files of queries with their options: ``hot.rq`` and ``hot.toml``."""
 
 import tomllib
 from collections.abc import Callable, Mapping
@@ -19,17 +19,17 @@ _KEYS: Final = ("dialect", "semantics", "engine", "lateness", "t0", "advance", "
 
 
 class QueryFileError(MistakeError, ValueError):
-    """Options of a query that cannot be used; the sentence names the file and the line."""
+    """Invalid options of a query; the sentence names the file and the line."""
 
 
 def read_query_file(file: Path) -> QueryFile:
-    """The query of a file, with the options of the TOML file beside it where there is one; MistakeError.
+    """The query of a file with the options of the TOML file of the same name, if any; MistakeError.
 
     Options: ``dialect``, ``semantics`` (a profile's name, or a table of its fields), ``engine``, ``lateness`` and
-    ``t0`` (durations or dates), ``advance``, ``static`` (a file of RDF beside it) and ``to`` (a list of URLs of sinks).
+    ``t0`` (durations or dates), ``advance``, ``static`` (an RDF file in the same folder) and ``to`` (URLs of sinks).
     """
     if number_of(file.stem):
-        raise QueryFileError(f"{file}: names as q1 are those of queries that clients register: take another")
+        raise QueryFileError(f"{file}: names such as q1 are those of queries that clients register: rename the file")
     beside = file.with_suffix(".toml")
     text = read_text(beside) if beside.is_file() else ""
     options = _options(beside, text)
@@ -58,7 +58,7 @@ def _place(beside: Path, text: str, key: str) -> str:
 
 
 def _options(beside: Path, text: str) -> dict[str, Any]:
-    """The options as registrations have them, times in ms."""
+    """The options in the form of registrations, times in ms."""
     try:
         options = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:

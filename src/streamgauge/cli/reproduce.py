@@ -1,4 +1,4 @@
-"""The commands ``reproduce csrbench``, ``yabench`` and ``tpf``: published figures beside ours."""
+"""The commands ``reproduce csrbench``, ``yabench``, ``tpf`` and ``sepbm``: published figures next to ours."""
 
 import json
 from collections.abc import Callable
@@ -14,10 +14,10 @@ from streamgauge.cli.terminal import Terminal, printing, telling
 from streamgauge.papers.reproduction import Reproduction
 
 Data = Annotated[Path, typer.Option(help="The folder of the paper's data.")]
-Out = Annotated[Path | None, typer.Option(help="Write a page too.")]
+Out = Annotated[Path | None, typer.Option(help="Also write a page.")]
 
 
-_app = typer.Typer(help="Published tables and figures, each value beside ours.", no_args_is_help=True)
+_app = typer.Typer(help="Published tables and figures, each value next to ours.", no_args_is_help=True)
 
 
 def register(app: typer.Typer) -> None:
@@ -28,12 +28,12 @@ def register(app: typer.Typer) -> None:
 @_app.command("csrbench")
 def csrbench(
     data: Data,
-    runs: Annotated[Path, typer.Option(help="Where cells are kept.")] = Path("runs/csrbench"),
-    again: Annotated[bool, typer.Option("--again", help="Measure cells again that are kept.")] = False,
+    runs: Annotated[Path, typer.Option(help="The folder for measured cells.")] = Path("runs/csrbench"),
+    again: Annotated[bool, typer.Option("--again", help="Repeat stored cells.")] = False,
     as_json: AsJson = False,
     out: Out = None,
 ) -> None:
-    """CSRBench's table 2 from the recorded answers of C-SPARQL, CQELS and SPARQLstream."""
+    """Reproduce CSRBench's table 2 from the recorded answers of C-SPARQL, CQELS and SPARQLstream."""
     from streamgauge.oracle.diagnosis.diagnose import diagnose
     from streamgauge.papers.csrbench.measure import reproduce
 
@@ -55,17 +55,19 @@ def _positive(value: int) -> int:
 @_app.command("yabench")
 def yabench(
     data: Annotated[Path | None, typer.Option(help="The folder of the paper's data.")] = None,
-    loads: Annotated[str, typer.Option(callback=_loads, help="Which loads.")] = "small,medium,big",
-    engines: Annotated[str | None, typer.Option(help="Run them on these engines: csparql,cqels,live.")] = None,
-    repetitions: Annotated[int, typer.Option(callback=_positive, help="How often each run is done.")] = 10,
+    loads: Annotated[str, typer.Option(callback=_loads, help="The loads.")] = "small,medium,big",
+    engines: Annotated[str | None, typer.Option(help="Run the tests on these engines: csparql,cqels,live.")] = None,
+    repetitions: Annotated[int, typer.Option(callback=_positive, help="Number of repetitions of each run.")] = 10,
     only: Annotated[list[str] | None, typer.Option(help="Only these tests: E1/small, E3, E4, Q1 ...")] = None,
-    hurricane: Annotated[Path | None, typer.Option(help="CSRBench's stream for Q1 to Q7; a stand-in without.")] = None,
-    runs: Annotated[Path, typer.Option(help="Where the runs on engines are kept.")] = Path("runs/yabench"),
+    hurricane: Annotated[
+        Path | None, typer.Option(help="CSRBench's stream for Q1 to Q7 (default: a substitute).")
+    ] = None,
+    runs: Annotated[Path, typer.Option(help="The folder for runs on engines.")] = Path("runs/yabench"),
     as_json: AsJson = False,
     out: Out = None,
     master: Master = None,
 ) -> None:
-    """YABench's expected sizes, its gracious mode, and what its text says of its figures; or all on real engines."""
+    """Reproduce YABench's expected sizes, gracious mode and statements on its figures; or run it on real engines."""
     if engines is not None:
         from streamgauge.papers.yabench.engines import YabenchRequest, on_engines
 
@@ -88,16 +90,16 @@ def yabench(
 @_app.command("tpf")
 def tpf(
     quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer clients and systems, shorter: an hour in the place of a day.")
+        bool, typer.Option("--quick", help="Fewer clients and systems, shorter: an hour instead of a day.")
     ] = False,
     only: Annotated[list[str] | None, typer.Option(help="scaling, annotations, static, proxy, herd, capacity.")] = None,
-    kept: Annotated[bool, typer.Option("--kept", help="Measure nothing, show what is kept.")] = False,
-    runs: Annotated[Path, typer.Option(help="Where what was measured is kept.")] = Path("runs/tpf"),
+    kept: Annotated[bool, typer.Option("--kept", help="Measure nothing, show stored results.")] = False,
+    runs: Annotated[Path, typer.Option(help="The folder for measurements.")] = Path("runs/tpf"),
     as_json: AsJson = False,
     out: Out = None,
     master: Master = None,
 ) -> None:
-    """The TPF Query Streamer's experiment: servers and crowds of clients, done here beside the paper's claims."""
+    """Reproduce the TPF Query Streamer's experiment, servers and crowds of clients, next to the paper's claims."""
     from streamgauge.papers.tpf.measure import FULL, PARTS, QUICK
     from streamgauge.papers.tpf.page import TpfRequest, reproduce
 
@@ -113,20 +115,20 @@ def sepbm(
     universities: Annotated[int, typer.Option(callback=_positive, help="Size of the data; the paper has 10.")] = 1,
     publications: Annotated[int, typer.Option(callback=_positive, help="Length of the sequence.")] = 300,
     rule: Annotated[
-        str, typer.Option(help="Published is what the first variable names, or any: first, any.")
+        str, typer.Option(help="Publish resources of the first variable, or of any: first, any.")
     ] = "first",
     strategy: Annotated[list[str] | None, typer.Option(help="Only these strategies of the broker.")] = None,
     only: Annotated[
         list[str] | None, typer.Option(help="counts, together, alone, publishers, channels, systems.")
     ] = None,
     judge: Annotated[bool, typer.Option(help="Let the common oracle judge channels too.")] = True,
-    ontology: Annotated[Path | None, typer.Option(help="Its axioms; the workload's own unless given.")] = None,
-    runs: Annotated[Path, typer.Option(help="Where what was run is kept.")] = Path("runs/sepbm"),
+    ontology: Annotated[Path | None, typer.Option(help="The ontology (default: the workload's own).")] = None,
+    runs: Annotated[Path, typer.Option(help="The folder for runs.")] = Path("runs/sepbm"),
     as_json: AsJson = False,
     out: Out = None,
     master: Master = None,
 ) -> None:
-    """SEP-BM: strategies of the broker on the paper's benchmark; publishers, channels and other systems beside."""
+    """Reproduce SEP-BM: strategies of the broker, publishers, channels and other systems."""
     from streamgauge.formats.streams import read_triples
     from streamgauge.papers.sepbm.measure import PARTS, STRATEGIES, SepbmExtent, SepbmRequest, reproduce
 
@@ -146,9 +148,9 @@ def sepbm(
 
 
 def _foretell(whole: bool, sentence: str) -> None:
-    """Say how long all of a reproduction takes (measured, docs/reproduce.md); parts of it are not foretold."""
+    """Print the duration of a whole reproduction (measured, docs/reproduce.md); parts are not estimated."""
     if whole:
-        typer.echo(f"reproduce: all of it takes {sentence}; what is finished is kept", err=True)
+        typer.echo(f"reproduce: everything takes {sentence}; finished parts are stored", err=True)
 
 
 def _do(
@@ -158,7 +160,7 @@ def _do(
     out: Path | None,
     master: str | None = None,
 ) -> NoReturn:
-    """Reproduce, show, write; exit code 0 when every compared value came out, else 1."""
+    """Reproduce, print and write; exit code 0 if every compared value agrees, else 1."""
     from streamgauge.papers.reproduction import shown, write
 
     console = Terminal(stderr=True)
@@ -166,7 +168,7 @@ def _do(
         with telling(console, "reproduce") as tell:
             reproduction = work(tell)
     except KeyboardInterrupt:
-        console.print("stopped; what is finished is kept, the same command goes on from there")
+        console.print("stopped; finished parts are stored: repeat the command to continue")
         raise typer.Exit(130) from None
     tell_unused(master)
     if out is not None:

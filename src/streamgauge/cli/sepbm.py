@@ -1,4 +1,4 @@
-"""SEP-BM's commands: a configuration is generated, run on a system, analysed, and its channels characterised."""
+"""SEP-BM's commands: generate a configuration, run it on a system, analyse it, characterise its channels."""
 
 import json
 from collections.abc import Iterator, Mapping
@@ -19,7 +19,7 @@ from streamgauge.model.phrases import counted
 
 Of = Annotated[Path, typer.Option("--of", help="The configuration that was run.")]
 
-_app = typer.Typer(help="SEP-BM: semantic publish/subscribe measured.", no_args_is_help=True)
+_app = typer.Typer(help="SEP-BM: measure semantic publish/subscribe.", no_args_is_help=True)
 
 
 class Choice(StrEnum):
@@ -30,7 +30,7 @@ class Choice(StrEnum):
 
 
 class Way(StrEnum):
-    """How what is due is found."""
+    """How due answers are computed."""
 
     AT_ONCE = "at-once"
     SEQUENTIAL = "sequential"
@@ -43,37 +43,37 @@ def register(app: typer.Typer) -> None:
 
 @_app.command("generate")
 def generate(
-    folder: Annotated[Path, typer.Argument(help="The folder to make.")],
+    folder: Annotated[Path, typer.Argument(help="The folder to write.")],
     universities: Annotated[int, typer.Option(min=1, help="Size of the university data, extended.")] = 1,
     seed: Annotated[int, typer.Option(help="The same seed gives the same configuration.")] = 0,
-    names: Annotated[str, typer.Option(help="Of persons and universities: own or census.")] = "own",
+    names: Annotated[str, typer.Option(help="Names of persons and universities: own or census.")] = "own",
     publications: Annotated[int, typer.Option(min=1, help="Length of the sequence.")] = 300,
     rule: Annotated[
-        Choice, typer.Option(case_sensitive=False, help="Published is what the first variable names, or any.")
+        Choice, typer.Option(case_sensitive=False, help="Publish resources of the first variable, or of any.")
     ] = Choice.FIRST,
     deletes: Annotated[float, typer.Option(help="Share of the publications that delete.")] = 0.0,
-    channels: Annotated[int, typer.Option(min=0, help="As many as this, with other constants; 0: the queries.")] = 0,
+    channels: Annotated[
+        int, typer.Option(min=0, help="Number of channels, with varied constants; 0: the queries.")
+    ] = 0,
     reference: Annotated[
-        Way, typer.Option(case_sensitive=False, help="What is due: all at once, or one by one.")
+        Way, typer.Option(case_sensitive=False, help="How due answers are computed: all at once, or one by one.")
     ] = Way.AT_ONCE,
-    ontology: Annotated[Path | None, typer.Option(help="Its axioms; the workload's own unless given.")] = None,
-    data: Annotated[Path | None, typer.Option(help="Other data than universities, an RDF file.")] = None,
-    queries: Annotated[Path | None, typer.Option(help="Queries on it: a folder of *.rq, one SELECT each.")] = None,
+    ontology: Annotated[Path | None, typer.Option(help="The ontology (default: the workload's own).")] = None,
+    data: Annotated[Path | None, typer.Option(help="Other data than universities: an RDF file.")] = None,
+    queries: Annotated[Path | None, typer.Option(help="Queries on --data: a folder of *.rq, one SELECT each.")] = None,
     master: Annotated[
         str | None,
-        typer.Option(
-            help="The Spark master above 300,000 statements; fewer are made in this process.", callback=known_master
-        ),
+        typer.Option(help="The Spark master, used above 300,000 statements.", callback=known_master),
     ] = None,
 ) -> None:
-    """Make a configuration: base load, ontology, channels, publications, and what is due."""
+    """Generate a configuration: base load, ontology, channels, publications, and the answers due."""
     from streamgauge.suites.sepbm import generator
     from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS
     from streamgauge.suites.sepbm.selection import SelectionRule
     from streamgauge.workloads import university
 
     if (data is None) != (queries is None):
-        raise typer.BadParameter("other data has queries of its own: give --data and --queries")
+        raise typer.BadParameter("other data need their own queries: name both --data and --queries")
     axioms = tuple(read_triples(ontology or university.ONTOLOGY))
     way = generator.Reference.AT_ONCE if reference is Way.AT_ONCE else generator.Reference.SEQUENTIAL
     request = generator.ConfigurationRequest(publications, seed, SelectionRule(rule.value), deletes, channels, way)
@@ -94,7 +94,7 @@ def generate(
 
 @_app.command("systems")
 def systems(as_json: AsJson = False) -> None:
-    """List what can be measured, and its options."""
+    """List the systems that can be measured, and their options."""
     from streamgauge.suites.sepbm.adapters import adapters, options_of
 
     listing = {name: {"about": about, "options": dict(options_of(name))} for name, about in adapters().items()}
@@ -123,16 +123,22 @@ def _options(texts: list[str] | None) -> dict[str, str]:
 def run(
     configuration: Annotated[Path, typer.Argument(help="A configuration's folder.")],
     out: Annotated[Path, typer.Option(help="The folder of the recording.")],
-    system: Annotated[str, typer.Option(help="What is measured: `sepbm systems` lists it.")] = "broker_inprocess",
-    option: Annotated[list[str] | None, typer.Option("--option", "-o", help="Of the system: strategy=graphss.")] = None,
+    system: Annotated[
+        str, typer.Option(help="The system to measure; `sepbm systems` lists them.")
+    ] = "broker_inprocess",
+    option: Annotated[
+        list[str] | None, typer.Option("--option", "-o", help="An option of the system: strategy=graphss.")
+    ] = None,
     channel: Annotated[list[str] | None, typer.Option(help="Only these channels; slow: the ten slow ones.")] = None,
-    publishers: Annotated[int, typer.Option(min=1, help="How many publish at once.")] = 1,
-    rate: Annotated[float | None, typer.Option(help="Publications a second, planned; waits for each without.")] = None,
-    first: Annotated[int | None, typer.Option(min=1, help="Only so many publications.")] = None,
-    subscribers: Annotated[int, typer.Option(min=1, help="Of each channel.")] = 1,
-    seconds: Annotated[float, typer.Option(help="The most that all may take.")] = 3600.0,
+    publishers: Annotated[int, typer.Option(min=1, help="Number of concurrent publishers.")] = 1,
+    rate: Annotated[
+        float | None, typer.Option(help="Publications per second (default: each waits for the previous).")
+    ] = None,
+    first: Annotated[int | None, typer.Option(min=1, help="Only this number of publications.")] = None,
+    subscribers: Annotated[int, typer.Option(min=1, help="Subscribers of each channel.")] = 1,
+    seconds: Annotated[float, typer.Option(help="Maximum duration of the run (s).")] = 3600.0,
 ) -> None:
-    """Run a configuration on a system and keep what was observed."""
+    """Run a configuration on a system and record it."""
     from streamgauge.suites.sepbm import read, recordings
     from streamgauge.suites.sepbm.runner import RunPlan
     from streamgauge.suites.sepbm.runner import run as measured
@@ -160,12 +166,12 @@ def run(
 def analyse(
     runs: Annotated[list[Path], typer.Argument(help="Folders of recordings.")],
     of: Of,
-    judge: Annotated[bool, typer.Option("--judge", help="Let the common oracle judge every channel too.")] = False,
+    judge: Annotated[bool, typer.Option("--judge", help="Also judge every channel by the common oracle.")] = False,
     as_json: AsJson = False,
-    out: Annotated[Path | None, typer.Option(help="Write a page too.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Also write a page.")] = None,
     master: Master = None,
 ) -> None:
-    """Notification time, throughput, what was missed, and the oracle's verdicts; exit code 1 when not all is right."""
+    """Print notification times, throughput, missed rows and verdicts; exit code 1 unless all are right."""
     from streamgauge.report.sepbm import Compared, data, named, shown, write
     from streamgauge.suites.sepbm import read
     from streamgauge.suites.sepbm.recordings import JudgedRecording, JudgingMeans, outcome
@@ -198,12 +204,12 @@ def analyse(
 def characterise(
     configuration: Annotated[Path, typer.Argument(help="A configuration's folder.")],
     run_folders: Annotated[
-        list[Path] | None, typer.Option("--run", help="Rank by the notification times of these recordings.")
+        list[Path] | None, typer.Option("--run", help="Rank by notification times of these recordings.")
     ] = None,
     as_json: AsJson = False,
     master: Master = None,
 ) -> None:
-    """The pattern of each query and the publications' part in it (P1 to P10), ranked against notification time."""
+    """Print the pattern of each query and P1 to P10 of the publications, ranked by notification time."""
     from streamgauge.report.sections import rich_table
     from streamgauge.report.sepbm import characters, mean_times, named, ranks
     from streamgauge.suites.sepbm import read

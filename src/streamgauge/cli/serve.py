@@ -34,7 +34,7 @@ UNLESS = QueryLimits()
 
 def register(app: typer.Typer) -> None:
     """Add this group's commands."""
-    add_group(app, "engine", "Run an engine for others.", serve, verify)
+    add_group(app, "engine", "Serve continuous queries over HTTP.", serve, verify)
 
 
 @long_running
@@ -42,33 +42,38 @@ def serve(
     engines: Annotated[
         list[str],
         typer.Argument(
-            metavar="ENGINE...", autocompletion=completed(engine_names), help="Who answers; the first unless asked."
+            metavar="ENGINE...", autocompletion=completed(engine_names), help="The engines; the first is the default."
         ),
     ],
     host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8765,
-    token_file: Annotated[Path | None, typer.Option(help="Accepted tokens, one a line.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="Accepted tokens, one per line.")] = None,
     allow_origin: AllowedOrigins = None,
     state: Annotated[
-        Path | None, typer.Option(metavar="FOLDER", help="Keep queries, windows, sources and answers there.")
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Store queries, windows, positions of sources and answers there."),
     ] = None,
     queries: Annotated[
-        Path | None, typer.Option("--queries", metavar="FOLDER", help="Register its files *.rq, as they change.")
+        Path | None,
+        typer.Option(
+            "--queries", metavar="FOLDER", help="Register the files *.rq of this folder, and follow their changes."
+        ),
     ] = None,
-    stream: Annotated[list[str] | None, typer.Option(help="IRI=URL: a source that feeds a stream.")] = None,
+    stream: Annotated[list[str] | None, typer.Option(help="IRI=URL: feed a stream from a source.")] = None,
     static: Annotated[list[str] | None, typer.Option(help="IRI=FILE: static data for queries that name it.")] = None,
-    attach: Annotated[list[str] | None, typer.Option(help="A URL below which sources may be attached.")] = None,
-    max_queries: Annotated[int, typer.Option(min=1, help="How many queries at once.")] = UNLESS.queries,
-    max_subscribers: Annotated[int, typer.Option(min=1, help="How many subscribers at once.")] = UNLESS.subscribers,
-    max_rate: Annotated[float | None, typer.Option(min=1, help="Elements per second.")] = None,
+    attach: Annotated[list[str] | None, typer.Option(help="Allow clients to attach sources below this URL.")] = None,
+    max_queries: Annotated[int, typer.Option(min=1, help="Maximum number of queries.")] = UNLESS.queries,
+    max_subscribers: Annotated[int, typer.Option(min=1, help="Maximum number of subscribers.")] = UNLESS.subscribers,
+    max_rate: Annotated[float | None, typer.Option(min=1, help="Maximum number of elements per second.")] = None,
     max_body: RequestBytes = UNLESS.body,
-    max_memory: Annotated[int, typer.Option(min=2**20, help="Bytes that one query may hold.")] = UNLESS.memory,
+    max_memory: Annotated[int, typer.Option(min=2**20, help="Maximum memory of one query in bytes.")] = UNLESS.memory,
     max_seconds: Annotated[
-        float, typer.Option(min=0.1, help="CPU seconds that one element, and what is due by it, may take a query.")
+        float,
+        typer.Option(min=0.1, help="Maximum CPU seconds of a query for one element and the reports that it makes due."),
     ] = UNLESS.seconds,
-    max_time: Annotated[str | None, typer.Option(metavar="DURATION", help="How long a query may run: 12h.")] = None,
+    max_time: Annotated[str | None, typer.Option(metavar="DURATION", help="Maximum duration of a query: 12h.")] = None,
 ) -> None:
-    """Answer continuous queries over HTTP: registered and deregistered, answers by events or WebSocket."""
+    """Answer continuous queries over HTTP: registration, and answers as events or over WebSocket."""
     names = [named(name) for name in engines]
     for url in attach or ():
         check_place(url)
@@ -105,7 +110,7 @@ def _run(
     tokens: TokenFile,
     folder: QueryFolder | None,
 ) -> None:
-    """Serve until a signal ends it; print how much was served."""
+    """Serve until a signal arrives, then print a summary."""
     account = ""
 
     def leave() -> None:
@@ -125,16 +130,16 @@ def _run(
 
 
 def verify(
-    state: Annotated[Path, typer.Argument(metavar="FOLDER", help="The state of a service or of `query`, not in use.")],
+    state: Annotated[Path, typer.Argument(metavar="FOLDER", help="The state of a stopped service or `query`.")],
 ) -> None:
-    """Check every row and page of a state, of which nothing is changed; 0 when all are sound, 1 when not."""
+    """Check every row and page of a state without changing it; exit code 0 if it is sound, else 1."""
     from streamgauge.servers.durable import journal
 
     reported(state, journal.verify)
 
 
 def _folder(core: Queries, folder: Path) -> QueryFolder:
-    """The queries of a folder; MistakeError where there is none."""
+    """The queries of a folder; MistakeError if it does not exist."""
     if not folder.is_dir():
         raise MistakeError(f"{folder} is not a folder: name the folder of your queries, or make it")
     return QueryFolder(core, folder, read_query_file, Deliveries(core, open_sink), MISTAKES)
@@ -152,12 +157,12 @@ def _journal(state: Path | None) -> ServiceJournal | None:
 
 
 def _at(names: str) -> Callable[[str], None]:
-    """Say where these engines are served."""
+    """A function that prints the address of these engines."""
     return lambda address: typer.echo(f"{names} at {address}", err=True)
 
 
 def _account(queries: Queries) -> str:
-    """How much was served: the queries that run, elements of all streams, answers of these queries."""
+    """A summary: running queries, elements of all streams, answers of these queries."""
     running = queries.queries()
     elements, answers = sum(queries.streams().values()), sum(query.answers.number for query in running)
     return f"{counted(len(running), 'query')}; {counted(elements, 'element')}; {counted(answers, 'answer')}"

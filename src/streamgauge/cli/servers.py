@@ -1,4 +1,4 @@
-"""Common parts of the servers' commands: groups, options, tokens, and what ``verify`` prints."""
+"""Common parts of the servers' commands: groups, options, tokens, and the output of ``verify``."""
 
 import os
 import stat
@@ -18,24 +18,24 @@ TOKEN: Final = "STREAMGAUGE_TOKEN"
 """The environment variable with a token."""
 
 TOKEN_FILE: Final = "STREAMGAUGE_TOKEN_FILE"
-"""The environment variable with the path of a file that has nothing but a token."""
+"""The environment variable with the path of a file that contains only a token."""
 
 
 Host = Annotated[str, typer.Option(help="The address to bind to.")]
 AllowedOrigins = Annotated[
-    list[str] | None, typer.Option(metavar="ORIGIN", help="Pages of this origin may use it; * for all.")
+    list[str] | None, typer.Option(metavar="ORIGIN", help="Allow web pages of this origin; * for all.")
 ]
-Connections = Annotated[int, typer.Option(min=1, help="Connections at once.")]
-RequestBytes = Annotated[int, typer.Option(min=1024, help="Bytes of one request.")]
-Patience = Annotated[str, typer.Option(metavar="DURATION", help="How long the broker may be away before this ends.")]
-MaxMessage = Annotated[int, typer.Option(min=1024, help="Bytes of one notification or answer of the broker.")]
-SavedTo = Annotated[Path | None, typer.Option("--save-to", metavar="NEW", help="Write what is sound there.")]
+Connections = Annotated[int, typer.Option(min=1, help="Maximum number of connections.")]
+RequestBytes = Annotated[int, typer.Option(min=1024, help="Maximum size of a request in bytes.")]
+Patience = Annotated[str, typer.Option(metavar="DURATION", help="How long the broker may be unavailable: 10m.")]
+MaxMessage = Annotated[int, typer.Option(min=1024, help="Maximum size of a notification or answer in bytes.")]
+SavedTo = Annotated[Path | None, typer.Option("--save-to", metavar="NEW", help="Write the sound data to a new place.")]
 BROKER: Final = "http://127.0.0.1:4200"
-"""The address of a broker unless another is given."""
+"""The default address of a broker."""
 
 
 def add_group(app: typer.Typer, name: str, about: str, *commands: Callable[..., None]) -> None:
-    """Add a group of commands, each named as its function."""
+    """Add a group of commands, each named after its function."""
     group = typer.Typer(help=about, no_args_is_help=True)
     for command in commands:
         group.command(command.__name__)(command)
@@ -44,17 +44,17 @@ def add_group(app: typer.Typer, name: str, about: str, *commands: Callable[..., 
 
 
 def say(sentence: str) -> None:
-    """A sentence on standard error."""
+    """Print a sentence on standard error."""
     typer.echo(sentence, err=True)
 
 
 def say_again(why: str, wait: float) -> None:
-    """A connection that is lost, and when it is tried again (s)."""
+    """Print that a connection was lost, and when the next attempt is (s)."""
     say(f"streamgauge: {why}: trying again in {wait:.1f} s")
 
 
 def own_token() -> str | None:
-    """The token of the environment: that of ``TOKEN``, or the text of the file that ``TOKEN_FILE`` names."""
+    """The token of the environment: ``TOKEN``, or the text of the file named by ``TOKEN_FILE``."""
     if token := os.environ.get(TOKEN):
         return token
     file = os.environ.get(TOKEN_FILE)
@@ -62,19 +62,19 @@ def own_token() -> str | None:
 
 
 def tell_readers(file: Path | None) -> None:
-    """A sentence on standard error where other users can read a file of tokens."""
+    """Warn if other users can read a file of tokens."""
     if file is not None and file.stat().st_mode & (stat.S_IRGRP | stat.S_IROTH):
         say(f"streamgauge: {file} can be read by other users of this machine: chmod 600 {file}")
 
 
 def read_tokens(file: Path | None) -> list[str]:
-    """The tokens of a file, one a line, and of the environment; MistakeError for a file without one.
+    """The tokens of a file, one per line, and of the environment; MistakeError for an empty file.
 
-    A service that is started with a file means to be guarded; without a token it would serve everybody.
+    A service started with a token file is meant to be protected; without a token it would be open to everybody.
     """
     lines = read_text(file).split() if file is not None else []
     if file is not None and not lines:
-        raise MistakeError(f"{file}: there is no token in it: write one on a line")
+        raise MistakeError(f"{file}: the file has no token: write one per line")
     token = own_token()
     return lines + ([token] if token else [])
 
@@ -85,7 +85,7 @@ def reported(
     save: Callable[[Path, Path], Saved] | None = None,
     new: Path | None = None,
 ) -> None:
-    """Print what a check finds and, where it is asked for, what was saved and what is lost; exit with 0 or 1."""
+    """Print the result of a check and, if requested, what was saved and lost; exit with 0 or 1."""
     verification = verify(path)
     for damage in verification.damages:
         typer.echo(f"{path}: damaged: {damage}")

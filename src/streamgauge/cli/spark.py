@@ -1,4 +1,4 @@
-"""Spark for commands: started when first needed, with a sentence where it cannot be."""
+"""Spark for commands, started at first use; MistakeError if it cannot start."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
 
 
 class SparkUnavailableError(MistakeError, RuntimeError):
-    """Spark cannot start here; the sentence says what to install."""
+    """Spark cannot start; the sentence says what to install."""
 
 
 @lru_cache(maxsize=1)
 def spark(master: str | None = None, also: tuple[tuple[str, str], ...] = ()) -> SparkSession:
-    """The session for ``master`` (``local[*]`` when none is named), made once; ``also`` are further settings."""
+    """The session for ``master`` (default ``local[*]``), created once; ``also`` are further settings."""
     require("spark")
     from streamgauge.spark.requirements import SparkStartError
     from streamgauge.spark.session import session
@@ -32,7 +32,7 @@ def spark(master: str | None = None, also: tuple[tuple[str, str], ...] = ()) -> 
 
 
 def tell_unused(master: str | None, hint: str = "") -> None:
-    """Say that ``--master`` had no effect where no session was needed; ``hint`` names what takes Spark."""
+    """Say that ``--master`` had no effect if no session was needed; ``hint`` names what needs Spark."""
     if master is not None and spark.cache_info().currsize == 0:
         message = f"--master {master} had no effect: the work is small, so this process did it and no Spark was started"
         typer.echo(f"{message}; {hint}" if hint else message, err=True)

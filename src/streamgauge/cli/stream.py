@@ -1,4 +1,4 @@
-"""The command ``stream``: a continuous query on Spark's Structured Streaming, started again where it was."""
+"""The command ``stream``: a continuous query on Spark's Structured Streaming, resumed from its checkpoint."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 LATENCIES: Final = ("micro-batches", "real-time")
 EVERY_REAL_TIME: Final = 300_000
-"""Time between two checkpoints in real-time mode unless told otherwise, ms."""
+"""Default time between two checkpoints in real-time mode, ms."""
 
 
 def register(app: typer.Typer) -> None:
@@ -54,34 +54,34 @@ def stream(
     file: Annotated[Path, typer.Argument(metavar="QUERY", help="The query's file.")],
     source: Annotated[str, typer.Option("--from", help="A folder of stream tables, a file, or a URL.")],
     sink: Annotated[str, typer.Option("--to", help="A folder, - (console), or a URL: kafka://host:port/topic.")],
-    checkpoint: Annotated[Path, typer.Option(help="Where the job keeps how far it is.")],
+    checkpoint: Annotated[Path, typer.Option(help="The folder for the job's state.")],
     master: Master = None,
     semantics: Annotated[
-        str | None, one_named(semantics_names, help="A profile: rspql, in real-time mode updates.")
+        str | None, one_named(semantics_names, help="A profile (default: rspql, in real-time mode updates).")
     ] = None,
     latency: Annotated[
-        str, one_of(lambda: LATENCIES, "--latency", help="How answers come; real-time where the query allows it.")
+        str, one_of(lambda: LATENCIES, "--latency", help="micro-batches, or real-time if the query permits it.")
     ] = "micro-batches",
     t0: Annotated[
         str | None,
-        typer.Option(help="Start of the first window: ms, 30s, or a date; the stream's start, real-time 0."),
+        typer.Option(help="Start of the first window: ms, 30s, or a date (default: the stream's start; real-time: 0)."),
     ] = None,
     lateness: Annotated[
-        str, typer.Option(metavar="DURATION", callback=checked_duration, help="How late elements may come: 2s.")
+        str, typer.Option(metavar="DURATION", callback=checked_duration, help="Maximum lateness of elements: 2s.")
     ] = "0s",
     batch: Annotated[
         str | None,
-        typer.Option(metavar="DURATION", help="Time between two batches: a tenth of the slide; real-time 5m."),
+        typer.Option(
+            metavar="DURATION", help="Time between two batches (default: a tenth of the slide; real-time: 5m)."
+        ),
     ] = None,
-    files: Annotated[int, typer.Option(min=1, help="Files that one batch takes at most.")] = 5,
-    messages: Annotated[int, typer.Option(min=1, help="Messages of a Kafka topic that one batch takes.")] = 200_000,
-    static: Annotated[
-        str | None, typer.Option(metavar="FILE", help="An RDF file with data beside the streams.")
-    ] = None,
-    drain: Annotated[bool, typer.Option("--drain", help="End when everything there is was answered.")] = False,
+    files: Annotated[int, typer.Option(min=1, help="Maximum number of files per batch.")] = 5,
+    messages: Annotated[int, typer.Option(min=1, help="Maximum number of Kafka messages per batch.")] = 200_000,
+    static: Annotated[str | None, typer.Option(metavar="FILE", help="Static data: an RDF file.")] = None,
+    drain: Annotated[bool, typer.Option("--drain", help="End when all available input is answered.")] = False,
     define: Parameters = None,
 ) -> None:
-    """Answer a continuous query on Spark, each answer once, whatever is killed on the way."""
+    """Answer a continuous query on Spark, each answer exactly once, even after crashes."""
     from streamgauge.engines.spark.pipeline import Job, check, interval, run
     from streamgauge.spark.requirements import classic_only
 
@@ -107,7 +107,7 @@ def stream(
 
 
 def _chosen(job: Job, wished: Job, master: str | None, console: Console) -> Job:
-    """The job after it was done in real-time mode, or the one to do in micro-batches; the choice is printed."""
+    """Run the job in real-time mode, or return the one for micro-batches; the choice is printed."""
     from streamgauge.engines.spark import real_time
 
     choice = real_time.choose(wished)
@@ -126,24 +126,26 @@ def _chosen(job: Job, wished: Job, master: str | None, console: Console) -> Job:
 def checkpoint_line(done: Checkpointed) -> str:
     """The result of a batch in real-time mode, in one line."""
     late = (
-        f", {counted(done.late, 'solution')} of windows that had been given up: did time go back?" if done.late else ""
+        f", {counted(done.late, 'solution')} of windows that were closed already: did time go back?"
+        if done.late
+        else ""
     )
     return f"checkpoint {done.batch}: {counted(done.messages, 'message')}{late}"
 
 
 def _updates(name: str, t0: int | None) -> Semantics:
-    """The profile with its first window where it was asked to start."""
+    """The profile, with the first window at ``t0`` if given."""
     semantics = profile(name)
     return semantics if t0 is None else replace(semantics, origin=Origin.FIXED, t0=t0)
 
 
 def _summary(job: Job, sent: int, rows: int, late: int) -> str:
-    lost = f"; {late:,} elements came too late and were left out" if late else ""
+    lost = f"; {late:,} late elements dropped" if late else ""
     return f"{counted(sent, 'report')} on {counted(rows, 'triple')} in {job.sink}{lost}"
 
 
 def _semantics(name: str, t0: int | None, lateness: int) -> Semantics:
-    """The profile with the lateness bound, and with its first window where it was asked to start."""
+    """The profile with the lateness bound, and the first window at ``t0`` if given."""
     semantics = profile(name)
     if semantics.content is Counting.UPDATES:
         return _updates(name, t0)
@@ -158,4 +160,4 @@ def batch_line(done: BatchDone) -> str:
     late = after.late - before.late
     triples, reports = counted(after.rows - before.rows, "triple"), counted(len(done.instants), "report")
     what = f"batch {after.batch}: {triples}, time {after.passed} ms, {reports}"
-    return f"{what}, {counted(late, 'element')} too late" if late else what
+    return f"{what}, {counted(late, 'element')} late" if late else what

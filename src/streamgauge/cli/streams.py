@@ -1,7 +1,7 @@
-"""Standard output and standard error of a command: the one place through which text reaches people.
+"""Standard output and standard error of a command, through which all text for people passes.
 
-While a command runs, its streams show control characters instead of sending them, whoever prints: a command,
-``logging``, a warning, a traceback, a server. Bytes in a format pass as they are, except to a terminal.
+While a command runs, these streams make control characters visible, whoever prints: a command, ``logging``, a
+warning, a traceback, a server. Bytes in a format pass unchanged, except to a terminal.
 """
 
 import io
@@ -14,7 +14,7 @@ from streamgauge.model.controls import visible
 
 
 class _VisibleStream(io.TextIOWrapper):
-    """A stream of text in which control characters are visible; ``exact`` writes what was made visible before."""
+    """A text stream that makes control characters visible; ``exact`` writes text unchanged."""
 
     def __init__(self, stream: io.TextIOWrapper) -> None:
         encoding = "utf-8" if stream.encoding in ("ascii", "ANSI_X3.4-1968") else stream.encoding
@@ -22,18 +22,18 @@ class _VisibleStream(io.TextIOWrapper):
         self.exact = _ExactStream(self)
 
     def write(self, text: str) -> int:
-        """Write the text visibly; its length."""
+        """Write text with visible control characters and return its length."""
         super().write(visible(text))
         return len(text)
 
     def close(self) -> None:
-        """Flush: the bytes belong to the stream that was there before, and a library may have kept this one."""
+        """Only flush: the bytes belong to the original stream, and a library may still use this one."""
         with suppress(OSError, ValueError):
             self.flush()
 
 
 class _ExactStream:
-    """The way past a visible stream for a console, which has escape sequences of its own."""
+    """Bypasses a visible stream, for a console that writes escape sequences."""
 
     def __init__(self, stream: _VisibleStream) -> None:
         self._stream = stream
@@ -48,7 +48,7 @@ class _ExactStream:
 
 @contextmanager
 def visible_streams() -> Iterator[None]:
-    """Standard output and standard error of a command, in which control characters are visible."""
+    """Replace standard output and standard error by visible streams."""
     before = sys.stdout, sys.stderr
     streams = [_VisibleStream(one) if isinstance(one, io.TextIOWrapper) else one for one in before]
     for one in before:
@@ -64,7 +64,7 @@ def visible_streams() -> Iterator[None]:
 
 
 def write(data: bytes) -> None:
-    """Write bytes in a format to standard output: as they are, except to a terminal."""
+    """Write bytes in a format to standard output, unchanged except to a terminal."""
     if sys.stdout.isatty():
         data = visible(data.decode("utf-8", "replace")).encode()
     sys.stdout.buffer.write(data)

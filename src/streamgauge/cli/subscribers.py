@@ -1,4 +1,4 @@
-"""The commands ``publish`` and ``subscribe``: facts to a broker, changes of answers from it."""
+"""The commands ``publish`` and ``subscribe``: send facts to a broker, receive changes of answers."""
 
 from __future__ import annotations
 
@@ -32,22 +32,24 @@ def register(app: typer.Typer) -> None:
 
 
 def publish(
-    files: Annotated[list[Path] | None, typer.Argument(metavar="FILE...", help="RDF; standard input without.")] = None,
+    files: Annotated[
+        list[Path] | None, typer.Argument(metavar="FILE...", help="RDF files (default: standard input).")
+    ] = None,
     at: At = BROKER,
-    delete: Annotated[bool, typer.Option("--delete", help="The facts leave.")] = False,
+    delete: Annotated[bool, typer.Option("--delete", help="Delete the facts instead.")] = False,
     kind: Annotated[str, typer.Option("--type", help="Media type of standard input.")] = "text/turtle",
-    key: Annotated[str | None, typer.Option(help="Sent again with the same key, nothing is done.")] = None,
+    key: Annotated[str | None, typer.Option(help="A key by which the broker ignores repetitions.")] = None,
 ) -> None:
-    """Publish graphs, each as one; one line for each that is acknowledged."""
+    """Publish graphs, one per file, and print a line for each acknowledged one."""
     with _client(at) as client:
         operation = client.delete if delete else client.publish
         for graph, media, name in _graphs(files or (), kind):
             got = operation(graph, media, key)
-            typer.echo(f"{name}: publication {got.number}{' (was there already)' if got.repeated else ''}")
+            typer.echo(f"{name}: publication {got.number}{' (repeated)' if got.repeated else ''}")
 
 
 def _graphs(files: Iterable[Path], kind: str) -> Iterator[tuple[bytes, str, str]]:
-    """Bodies, their media types and names."""
+    """(body, media type, name) of each graph."""
     paths = list(files)
     for file in paths:
         media_type = REGISTERED[rdf_syntax(file, registered=True)]
@@ -61,12 +63,12 @@ def _graphs(files: Iterable[Path], kind: str) -> Iterator[tuple[bytes, str, str]
 def subscribe(
     channel: Annotated[str, typer.Argument(help="The channel.")],
     at: At = BROKER,
-    query: Annotated[Path | None, typer.Option(help="Create the channel with this query, where it is not.")] = None,
-    subscriber: Annotated[str | None, typer.Option("--as", help="A name by which to come back later.")] = None,
-    after: Annotated[int | None, typer.Option(min=0, help="Begin after the notification of this number.")] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
+    query: Annotated[Path | None, typer.Option(help="Create the channel with this query if it does not exist.")] = None,
+    subscriber: Annotated[str | None, typer.Option("--as", help="A name under which to resume later.")] = None,
+    after: Annotated[int | None, typer.Option(min=0, help="Start after this notification.")] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines also on a terminal.")] = False,
     patience: Patience = "10m",
-    limit: Annotated[int | None, typer.Option("--limit", min=1, help="End after so many notifications.")] = None,
+    limit: Annotated[int | None, typer.Option("--limit", min=1, help="End after this number of notifications.")] = None,
     max_message: MaxMessage = LARGEST_MESSAGE,
 ) -> None:
     """Show a channel's answer as it changes: a live table on a terminal, JSON lines otherwise.
@@ -84,6 +86,7 @@ def subscribe(
         if text is not None:
             _create(client, channel, text)
         begun = client.rows(channel) if live else None
+        # A live table starts from the rows of that number, so that no change in between is missed.
         start = begun.number if begun is not None and subscriber is None and after is None else after
         known = {} if text is None else prefixes(text)
         with LiveChannel(begun, prefixes=known) if begun is not None else nullcontext(NotificationLines()) as shown:
@@ -109,7 +112,7 @@ def _create(client: Client, channel: str, query: str) -> None:
 
 
 def _shown(notifications: Iterator[Told], show: Callable[[Told], None], limit: int | None) -> int:
-    """Show notifications until the channel ends, Ctrl-C, a reader that leaves, or so many."""
+    """Show notifications until the channel ends, Ctrl-C, a closed pipe, or the limit."""
     from streamgauge.broker import AwayError
 
     try:
@@ -123,5 +126,6 @@ def _shown(notifications: Iterator[Told], show: Callable[[Told], None], limit: i
         typer.echo(f"streamgauge: {error}", err=True)
         return Exit.ENGINE_FAILURE
     except BrokenPipeError:
+        # Else Python would report the broken pipe again when it flushes standard output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.RIGHT

@@ -1,4 +1,4 @@
-"""The terminal that commands print tables and progress to, or its stand-in."""
+"""The console on which commands print tables and progress."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 
 class Terminal(Console):
-    """A console that shows control characters in whatever it prints, within markup too."""
+    """A console that makes control characters visible in everything it prints, also within markup."""
 
     @property
     def file(self) -> IO[str]:
@@ -39,11 +39,11 @@ class Terminal(Console):
         self._file = stream
 
     def render_str(self, text: str, **options: Any) -> Text:
-        """The text of a string, whose markup may hold addresses."""
+        """The text of a string with markup, control characters made visible."""
         return super().render_str(visible(text), **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
-        """The segments of anything that can be printed; a text is made visible before it is wrapped."""
+        """The segments of a renderable; text is made visible before it is wrapped."""
         if isinstance(renderable, Text) and (plain := visible(renderable.plain)) != renderable.plain:
             renderable = Text(plain, renderable.style, justify=renderable.justify, overflow=renderable.overflow)
         for segment in super().render(renderable, options):
@@ -51,32 +51,32 @@ class Terminal(Console):
 
 
 EVERY: Final = 10.0
-"""Seconds between two lines of a command that does not print to a terminal."""
+"""Interval (s) of progress lines if there is no terminal."""
 
 LONG: Final = 60.0
-"""Seconds from which on a command says before it begins how long it takes."""
+"""Duration (s) from which a command announces its estimate before it starts."""
 
 LEAST: Final = 0.05
-"""Seconds that the thread waits at least before it looks at the clock again."""
+"""Minimum interval (s) at which the progress thread checks the clock."""
 
 
 class Tell(Protocol):
-    """A function that hears what is being done and which share (0 to 1) is done; the share never goes back."""
+    """A progress function: what is being done, and the share done (0 to 1), which never decreases."""
 
     def __call__(self, what: str, share: float | None = None, /) -> None:
-        """Tell; without a share the last one stands."""
+        """Report progress; without a share the last one remains."""
 
 
 class Reason(str):
-    """Words about a choice, told once: what is being done goes on."""
+    """The reason for a choice, printed once with the current step."""
 
     __slots__ = ()
 
 
 class ProgressLog:
-    """Lines about a command, at most one every ``every`` seconds of ``clock``, the first after as long.
+    """Prints progress lines, at most one every ``every`` seconds of ``clock``; thread-safe.
 
-    ``detail`` adds to a line what nobody told, such as the tasks of a Spark job. Threads may share a log.
+    ``detail`` adds to a line what is not reported by ``tell``, such as the tasks of a Spark job.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class ProgressLog:
         self._lock = threading.Lock()
 
     def tell(self, what: str, share: float | None = None, /) -> None:
-        """Remember what is being done; print a line if one is due."""
+        """Store the current step; print a line if one is due."""
         with self._lock:
             if isinstance(what, Reason):
                 self._reason = what
@@ -103,7 +103,7 @@ class ProgressLog:
             self._print()
 
     def beat(self) -> float:
-        """Print a line if one is due; the seconds until the next one is."""
+        """Print a line if one is due; returns the seconds until the next one."""
         with self._lock:
             self._print()
             return self._last + self._every - self._clock()
@@ -121,13 +121,13 @@ class ProgressLog:
 
 
 def foretold(command: str, seconds: float, why: str) -> str | None:
-    """The sentence before something that takes ``LONG`` or more, ``None`` for less; ``why`` says what takes so long."""
+    """The announcement of something that takes ``LONG`` or more, else ``None``; ``why`` is its reason."""
     return f"{command}: this takes {elapsed(seconds)} at least: {why}" if seconds >= LONG else None
 
 
 @contextmanager
 def telling(console: Console, command: str, every: float | None = None) -> Iterator[Tell]:
-    """The progress of a command while it runs; a line each ``every`` seconds where there is no terminal."""
+    """Show a command's progress while it runs: a bar on a terminal, else a line each ``every`` seconds."""
     if console.is_terminal:
         with _bar(console) as bar:
             task = bar.add_task(command, total=None)
@@ -164,7 +164,7 @@ def _beat(log: ProgressLog, ended: threading.Event) -> None:
 
 
 def tasks() -> str:
-    """How far the running jobs of this process's Spark session are, empty where there are none."""
+    """The progress of Spark's running jobs in this process, empty if there are none."""
     context = running_context()
     if context is None:
         return ""
@@ -178,16 +178,16 @@ def tasks() -> str:
 
 
 WIDTH: Final = 80
-"""Columns of what is not printed to a terminal, unless the variable ``COLUMNS`` says otherwise."""
+"""Width of output that is not a terminal's, unless the variable ``COLUMNS`` is set."""
 
 
 def table(*columns: str, title: str | None = None) -> FittingTable:
-    """A table of these columns, which loses nothing where the terminal is narrow."""
+    """A table that loses no text on a narrow terminal."""
     from streamgauge.report.fitting_table import FittingTable
 
     return FittingTable(*columns, title=title)
 
 
 def printing() -> Terminal:
-    """Standard output, as wide as the terminal that it is."""
+    """Standard output with its terminal's width."""
     return Terminal() if sys.stdout.isatty() or os.environ.get("COLUMNS") else Terminal(width=WIDTH)

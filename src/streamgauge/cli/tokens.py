@@ -1,4 +1,4 @@
-"""Accepted tokens of a server, from a file that is read again on SIGHUP; apart from ``servers``, which clients load."""
+"""Accepted tokens of a server, from a file that is read again on SIGHUP; not in ``servers``, which clients import."""
 
 from logging import getLogger
 from pathlib import Path
@@ -10,7 +10,7 @@ _LOG = getLogger(__name__)
 
 
 class TokenFile(Tokens):
-    """The tokens of a file and of the environment, which are read again by ``reload``; TokenError, MistakeError."""
+    """The tokens of a file and of the environment, which ``reload`` reads again; TokenError, MistakeError."""
 
     def __init__(self, file: Path | None, host: str) -> None:
         self._file, self._host = file, host
@@ -18,7 +18,7 @@ class TokenFile(Tokens):
         tell_readers(file)
 
     def reload(self) -> None:
-        """Read them again; those before stay where that fails."""
+        """Read the tokens again; if that fails, the previous ones remain."""
         self.replace(self._read())
         if self._file is not None:
             _LOG.info("tokens of %s read again", self._file)

@@ -1,4 +1,4 @@
-"""The command ``translate``: a continuous query in another dialect."""
+"""The command ``translate``: print a continuous query in another dialect."""
 
 import json
 import sys
@@ -30,13 +30,13 @@ def translate(
     query: Annotated[str, typer.Argument(help="The query's file; - for standard input.")],
     to: Annotated[str, one_of(dialect_names, help="cqels, csparql, rspql or sparqlstream.")],
     source: Annotated[
-        str | None, one_of(dialect_names, "--from", help="Its dialect, if its stream clause does not tell.")
+        str | None, one_of(dialect_names, "--from", help="Its dialect, if its stream clause is ambiguous.")
     ] = None,
     version: SparqlOption = None,
     define: Parameters = None,
     as_json: AsJson = False,
 ) -> None:
-    """Print a query in another dialect; what that dialect cannot say is refused by name."""
+    """Print a query in another dialect; features that it lacks are refused by name."""
     template = sys.stdin.read() if query == "-" else read_text(Path(query))
     try:
         text = announced(fill(template, values(define)), version)

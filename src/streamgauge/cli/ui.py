@@ -1,4 +1,4 @@
-"""The command ``ui``: the workbench in a browser."""
+"""The command ``ui``: serve the workbench."""
 
 import gc
 from functools import partial
@@ -26,7 +26,7 @@ def ui(
     folder: Annotated[Path, typer.Argument(help="The folder of runs and experiments.")] = Path(),
     host: Host = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 8700,
-    token_file: Annotated[Path | None, typer.Option(help="Accepted tokens, one a line.")] = None,
+    token_file: Annotated[Path | None, typer.Option(help="Accepted tokens, one per line.")] = None,
 ) -> None:
     """Open the workbench: runs, playground, live queries, channels and fragments, in a browser."""
     if not folder.is_dir():
@@ -35,7 +35,7 @@ def ui(
     bench = Bench(folder.resolve(), f"http://{host}:{port}/")
     way = " (add ?access_token=TOKEN once)" if tokens else ""
     app = application(bench, tokens)
-    gc.freeze()  # or each full collection looks through all modules again, in the middle of an edit
+    gc.freeze()  # else each full garbage collection traverses all modules, and delays an edit
     announce = partial(_say_where, folder, way)
     Serving(app, host, port, bench.leaving.set, announce, alone=True, reload=tokens.reload).run()
 

@@ -1,4 +1,4 @@
-"""Commands that judge: ``check`` and ``explain`` a recorded run, ``expect`` the answers of a stream without a run."""
+"""Commands that judge: ``check`` and ``explain`` a recorded run, ``expect`` answers without a run."""
 
 import json
 from collections.abc import Sequence
@@ -95,28 +95,33 @@ def register(app: typer.Typer) -> None:
 
 
 def check(
-    run: Annotated[Path, typer.Argument(help="A run folder, whoever wrote it.")],
+    run: Annotated[Path, typer.Argument(help="A run folder, from any tool.")],
     semantics: Annotated[
         str | None, one_named(semantics_names, help="Judge under another semantics than the run's own.")
     ] = None,
-    query: Annotated[Path | None, typer.Option(help="Judge by this query in place of the run's own.")] = None,
+    query: Annotated[Path | None, typer.Option(help="Judge by this query instead of the run's own.")] = None,
     define: Parameters = None,
     rules: Annotated[str | None, one_of(rule_names, help="Judge as csrbench or yabench did.")] = None,
-    gracious: Annotated[bool, typer.Option("--gracious", help="Find the borders that fit wrong answers best.")] = False,
+    gracious: Annotated[
+        bool, typer.Option("--gracious", help="Find the window borders that fit wrong answers best.")
+    ] = False,
     evaluator: Annotated[str | None, one_of(lambda: EVALUATORS, help="definition or spark.")] = None,
     max_delay: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="An answer later than this makes its window late.")
+        str | None,
+        typer.Option(metavar="DURATION", help="Maximum delay of an answer; a later one makes its window late."),
     ] = None,
     exact_datatypes: Annotated[
         bool, typer.Option("--exact-datatypes", help="Compare the datatypes of computed numbers too.")
     ] = False,
-    keep: Annotated[bool, typer.Option("--keep", help="Keep a verdict by other rules than the run's own.")] = False,
+    keep: Annotated[
+        bool, typer.Option("--keep", help="Store the verdict even if it is by other rules than the run's own.")
+    ] = False,
     as_json: AsJson = False,
     master: Master = None,
 ) -> None:
-    """Judge a recorded run again and keep the verdict in its folder."""
+    """Judge a recorded run again and store the verdict in its folder."""
     if define and query is None:
-        raise typer.BadParameter("-D gives values to the parameters of --query FILE: name the file")
+        raise typer.BadParameter("-D sets parameters of --query FILE: name the file")
 
     text = None if query is None else read_text(query)
     reread = partial(_asked, folder=run, semantics=semantics, query=query, text=text, define=define)
@@ -156,7 +161,7 @@ def check(
 
 
 def _judged_by(run: Run, folder: Path, evaluator: str | None) -> Run:
-    """The run, unless the evaluator is the one that computed the answers: RefusedError names those that may judge."""
+    """The run; RefusedError if the evaluator is the one that computed the answers."""
     if evaluator is not None and evaluator == run.header.evaluator:
         others = " or ".join(f"--evaluator {name}" for name in EVALUATORS if name != evaluator)
         raise RefusedError(
@@ -169,7 +174,7 @@ def _judged_by(run: Run, folder: Path, evaluator: str | None) -> Run:
 def _asked(
     run: Run, folder: Path, semantics: str | None, query: Path | None, text: str | None, define: Parameters
 ) -> Run:
-    """The run under the query and the semantics that were named."""
+    """The run with the requested query and semantics."""
     if query is not None and text is not None:
         with naming(query):
             run = with_query(run, text, values(define))
@@ -180,7 +185,7 @@ def _asked(
 
 
 def _diagnosis(folder: Path) -> Diagnosis | None:
-    """The diagnosis that ``explain`` left in the folder: judging again does not change why a run is wrong."""
+    """The diagnosis that ``explain`` stored in the folder; judging again does not invalidate it."""
     try:
         return read_verdict(folder).diagnosis
     except RunError:
@@ -201,13 +206,11 @@ AdvanceTo = Annotated[
     str | None,
     typer.Option(
         metavar="DURATION",
-        help="How far time comes: 30s, or windows: until all windows that hold something have closed. The last "
-        "element unless given.",
+        help="Advance time at the end to 30s, or until all non-empty windows have closed (windows). "
+        "Default: the last element.",
     ),
 ]
-FirstWindow = Annotated[
-    str | None, typer.Option(help="The start of the first window; the semantics' own unless given.")
-]
+FirstWindow = Annotated[str | None, typer.Option(help="The start of the first window (default: the semantics' own).")]
 
 
 @own_data
@@ -216,23 +219,25 @@ def expect(
     stream: Annotated[list[str], typer.Option(help="A file, a stream table's folder or a URL, or IRI=SOURCE.")],
     semantics: Annotated[
         str | None,
-        one_named(semantics_names, help="A profile's name: csparql, yabench, ...; the dialect's unless given."),
+        one_named(semantics_names, help="A profile: csparql, yabench, ... (default: that of the dialect)."),
     ] = None,
     own: OwnData = NO_OPTIONS,
     define: Parameters = None,
-    static: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Static data beside the stream: any RDF file.")
+    static: Annotated[str | None, typer.Option(metavar="FILE", help="Static data: any RDF file.")] = None,
+    windows: Annotated[
+        int | None, typer.Option(min=1, help="Number of windows, up to whose end time advances.")
     ] = None,
-    windows: Annotated[int | None, typer.Option(min=1, help="How many windows; sets how far time comes.")] = None,
     advance_to: AdvanceTo = None,
     t0: FirstWindow = None,
     evaluator: Annotated[str | None, one_of(lambda: EVALUATORS, help="definition or spark.")] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Print the rows too (JSON).")] = False,
     as_json: AsJson = False,
-    memory_limit_mb: Annotated[int, typer.Option(help="Refuse windows whose content would need more.")] = 8192,
+    memory_limit_mb: Annotated[
+        int, typer.Option(help="Refuse windows whose content would need more memory (MB).")
+    ] = 8192,
     master: Master = None,
 ) -> None:
-    """Expected answers and sizes of a stream and a query, without a run."""
+    """Print expected answers and sizes of a query on a stream, without a run."""
     with naming(query):
         text = fill(read_text(query), values(define))
         parsed = beside(parse(text), static)
@@ -303,20 +308,21 @@ def _table(reports: Sequence[ExpectedReport]) -> Table:
 
 
 def explain(
-    run: Annotated[Path, typer.Argument(help="A run folder, whoever wrote it.")],
+    run: Annotated[Path, typer.Argument(help="A run folder, from any tool.")],
     window: Annotated[
-        int | None, typer.Option(metavar="N", help="Work this window of the verdict through; no model is sought.")
+        int | None,
+        typer.Option(metavar="N", help="Show this window of the verdict in detail, without searching a model."),
     ] = None,
     as_json: AsJson = False,
     master: Annotated[
         str | None,
         typer.Option(
-            help="The Spark master that judges the whole of a large run by what its beginning shows.",
+            help="The Spark master that verifies on the whole of a large run what its beginning shows.",
             callback=known_master,
         ),
     ] = None,
 ) -> None:
-    """Find the nearest semantics, or named fault, under which the recorded answers come out exactly."""
+    """Find the nearest semantics, or named fault, that yields the recorded answers exactly."""
     console = Terminal(stderr=as_json)
     if window is None and (heads := _large(run)) is not None:
         _explain_large(heads, run, master, console, as_json=as_json)
@@ -329,7 +335,7 @@ def explain(
 
 
 def _large(folder: Path) -> Run | None:
-    """The run without its rows where it is larger than models are tried on, or its stream is elsewhere."""
+    """The run without its rows, if it is too large for trying models or its stream is remote."""
     stream = stream_place(folder)
     if isinstance(stream, Path) and manifest(stream).rows <= TRIPLES_LIMIT:
         return None
@@ -338,7 +344,7 @@ def _large(folder: Path) -> Run | None:
 
 
 def _explain_large(run: Run, folder: Path, master: str | None, console: Console, *, as_json: bool) -> NoReturn:
-    """Explain a run by its beginning; its verdict has to be there, as judging may need a cluster."""
+    """Explain a run by its beginning; it needs a stored verdict, as judging may need a cluster."""
     tell_notes(run.header.query)
     verdict, stream = read_verdict(folder), stream_place(folder)
     session = partial(spark, master) if master is not None or not isinstance(stream, Path) else None
@@ -355,7 +361,7 @@ def _explain_large(run: Run, folder: Path, master: str | None, console: Console,
 def _shown(
     run: Run, folder: Path, explained: Explained, verdict: Verdict, console: Console, *, as_json: bool
 ) -> NoReturn:
-    """Keep a diagnosis and print it; exit code 0 where it explains every answer."""
+    """Store a diagnosis and print it; exit code 0 if it explains every answer."""
     diagnosis, first = explained.diagnosis, worked(explained)
     verdict = replace(verdict, diagnosis=diagnosis)
     write_verdict(folder, verdict)
@@ -367,9 +373,9 @@ def _shown(
 
 
 def _work_through(run: Run, folder: Path, index: int, console: Console, *, as_json: bool) -> NoReturn:
-    """Show one window; exit code 0 when it is right, 5 when it is late, else 1."""
+    """Show one window; exit code 0 if it is right, 5 if it is late, else 1."""
     with telling(Terminal(stderr=True), "explain") as tell:
-        tell("looking at the window")
+        tell("examining the window")
         witness = opened(run, stream_path(folder), _verdict(run, folder), index)
     if as_json:
         typer.echo(json.dumps(opened_json(witness), indent=2))
@@ -393,7 +399,7 @@ def _explained(run: Run, stream: Path) -> Explained:
 
 
 def _verdict(run: Run, folder: Path) -> Verdict:
-    """The verdict that the folder keeps, or the one that judging gives."""
+    """The stored verdict, else a new one."""
     try:
         return read_verdict(folder)
     except RunError:

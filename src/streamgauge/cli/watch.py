@@ -1,4 +1,4 @@
-"""The command ``watch``: a query kept current over changing Linked Data, shown as a live table or as JSON lines."""
+"""The command ``watch``: keep a query over changing Linked Data current, as a live table or JSON lines."""
 
 import asyncio
 import os
@@ -50,36 +50,34 @@ def register(app: typer.Typer) -> None:
 @long_running
 def watch(
     query: Annotated[str, typer.Argument(metavar="QUERY", help="The query's file; - for standard input.")],
-    urls: Annotated[
-        list[str], typer.Argument(metavar="URL...", help="Where the data is: fragments, feeds, endpoints.")
-    ],
+    urls: Annotated[list[str], typer.Argument(metavar="URL...", help="Sources: fragments, feeds, endpoints.")],
     plan: Annotated[str, typer.Option(help="incremental, or streamer: the loop as published.")] = "incremental",
     at_most_every: Annotated[
-        str | None, typer.Option(metavar="DURATION", help="Poll less often than the data ends: 60s.")
+        str | None, typer.Option(metavar="DURATION", help="Minimum time between polls, even if facts end earlier: 60s.")
     ] = None,
-    period: Annotated[str | None, typer.Option(metavar="DURATION", help="Poll at least so often: 10s.")] = None,
+    period: Annotated[str | None, typer.Option(metavar="DURATION", help="Maximum time between polls: 10s.")] = None,
     patience: Annotated[
         str | None,
-        typer.Option(
-            metavar="DURATION", help="How long polls may fail before the watch ends: 10m, at once with --once."
-        ),
+        typer.Option(metavar="DURATION", help="How long polls may fail (default: 10m; 0 with --once)."),
     ] = None,
-    cache: Annotated[Caching, typer.Option(case_sensitive=False, help="What is kept between polls.")] = Caching.ON,
-    push: Annotated[bool, typer.Option("--push", help="Listen to servers that send what changes.")] = False,
-    whole: Annotated[bool, typer.Option("--whole", help="Print all rows at each poll, not what changed.")] = False,
+    cache: Annotated[Caching, typer.Option(case_sensitive=False, help="What is cached between polls.")] = Caching.ON,
+    push: Annotated[bool, typer.Option("--push", help="Listen to servers that push changes.")] = False,
+    whole: Annotated[bool, typer.Option("--whole", help="Print all rows at each poll instead of changes.")] = False,
     once: Annotated[bool, typer.Option("--once", help="End after the first answer.")] = False,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines on a terminal too.")] = False,
-    annotated: Annotated[str, typer.Option("--method", help="How facts with a time are written.")] = "graphs",
-    label: Annotated[Label, typer.Option(case_sensitive=False, help="What is said of their time.")] = Label.EXPIRATION,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON lines also on a terminal.")] = False,
+    annotated: Annotated[
+        str, typer.Option("--method", help="The method by which facts are annotated with times.")
+    ] = "graphs",
+    label: Annotated[Label, typer.Option(case_sensitive=False, help="The kind of time annotation.")] = Label.EXPIRATION,
     vocabulary: Annotated[str, typer.Option(help="paper or prototype.")] = "paper",
     border: Annotated[
-        Border, typer.Option(case_sensitive=False, help="Whether a final time belongs to the fact.")
+        Border, typer.Option(case_sensitive=False, help="Whether a fact holds at its final time.")
     ] = Border.EXCLUSIVE,
     define: Parameters = None,
 ) -> None:
     """Keep the answer of a query over changing Linked Data current.
 
-    Exit code 2 for what cannot be asked, now or later, 3 when a server did not answer for as long as --patience says.
+    Exit code 2 for an invalid query or source, 3 if a server did not answer within --patience.
     """
     text = filled(query, define or ())
     live = sys.stdout.isatty() and not as_json
@@ -119,7 +117,7 @@ def _style(annotated: str, label: Label, vocabulary: str, border: Border) -> Sty
 
 
 def _until_left(answers: AsyncGenerator[Answer, None], show: Callable[[Answer], None], once: bool) -> int:
-    """Show the answers until Ctrl-C, a reader that leaves, or the first."""
+    """Show the answers until Ctrl-C, a closed pipe, or the first one."""
     shown = 0
 
     async def run() -> None:
@@ -139,6 +137,7 @@ def _until_left(answers: AsyncGenerator[Answer, None], show: Callable[[Answer], 
         typer.echo(counted(shown, "answer"), err=True)
         return 130
     except BrokenPipeError:
+        # Else Python would report the broken pipe again when it flushes standard output at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return Exit.RIGHT
 
@@ -153,11 +152,11 @@ class _Lines:
         """Nothing is open."""
 
     def show(self, answer: Answer) -> None:
-        """One line."""
+        """Print one line."""
         write(encode_answer(answer))
 
     def tell(self, event: Event) -> None:
-        """The source that failed, and whether it is listened to or polled."""
+        """Print the source that failed, and whether it is listened to or polled."""
         match event:
             case Failed():
                 typer.echo(f"streamgauge: {_failed(event)}", err=True)
@@ -166,20 +165,20 @@ class _Lines:
 
 
 class _Shown(LiveTable):
-    """The answer as it is now, on a terminal; new rows are marked until the next change."""
+    """The current answer on a terminal; new rows are marked until the next change."""
 
     def __init__(self, text: str, columns: tuple[str, ...], *, ordered: bool) -> None:
-        super().__init__(columns, prefixes(text), "asking ...")
+        super().__init__(columns, prefixes(text), "waiting for the first answer")
         self._ordered = ordered
         self._way = ""
 
     def show(self, answer: Answer) -> None:
-        """All rows as they are now."""
+        """Replace all rows."""
         new = frozenset(answer.added).difference(self._rows) if self._rows else frozenset()
         self.show_rows(answer.added if self._ordered else sorted(answer.added, key=row_key), new)
 
     def tell(self, event: Event) -> None:
-        """Say how it stands below the table."""
+        """Show the state below the table."""
         match event:
             case Failed():
                 self.say(_failed(event), "bold red")
@@ -192,7 +191,7 @@ class _Shown(LiveTable):
 
 def _heard(event: Listening | Polling) -> str:
     if isinstance(event, Listening):
-        return f"{event.address} says what changes: listening"
+        return f"{event.address} pushes changes: listening"
     again = "" if event.again is None else f", listening again in {event.again:.1f} s"
     return f"{event.why}: polling{again}"
 

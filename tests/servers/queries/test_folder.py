@@ -103,7 +103,7 @@ BROKEN = {
     "no field": ({"bad.rq": select(), "bad.toml": "dialect = 'x'\n"}, "bad.rq", "bad.toml:1: dialect is 'x'"),
     "no list": ({"bad.rq": select(), "bad.toml": "to = 'x'\n"}, "bad.rq", "bad.toml:1: write a list of URLs"),
     "static data that are not there": ({"bad.rq": select(), "bad.toml": "static = 'x.ttl'\n"}, "bad.rq", "x.ttl"),
-    "a name of clients": ({"q7.rq": select()}, "q7.rq", "names as q1"),
+    "a name of clients": ({"q7.rq": select()}, "q7.rq", "names such as q1"),
     "no text": ({"bad.rq": b"\xff\xfe\xfa"}, "bad.rq", "bad.rq"),
 }  # fmt: skip
 

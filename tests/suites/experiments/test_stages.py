@@ -140,7 +140,7 @@ def test_an_engine_that_is_fed_from_here_does_not_read_elsewhere(tmp_path):
             StageResult(Stage.JUDGE, "a", "in this process", 1000, 2.0, note="right"),
             "judge: a, in this process: 1,000 triples in 2.0 s, 500 a second (right)",
         ),
-        (StageResult(Stage.RUN, "a", "in this process", 1000, 2.0, kept=True), "run: a is there from before"),
+        (StageResult(Stage.RUN, "a", "in this process", 1000, 2.0, kept=True), "run: a exists"),
         (StageResult(Stage.REPORT, "r.html", "in this process"), "report: r.html, in this process"),
     ],
 )

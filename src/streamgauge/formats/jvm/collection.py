@@ -210,7 +210,7 @@ def _reason(output: Sequence[str]) -> str:
 
 def _advice(output: Sequence[str], tried: str) -> str:
     text = "\n".join(output)
-    tried_at = f"tried was {tried} with JDK 17 (JAVA_HOME names a JDK): check that version out"
+    tried_at = f"tested is {tried} with JDK 17 (JAVA_HOME names a JDK): check out that version"
     return next((advice for words, advice in _ADVICE if re.search(words, text)), tried_at)
 
 
