@@ -1,1 +1,1 @@
-"""Published tables and figures beside ours: a paper a module, its published values as data with their source."""
+"""Reproductions of published tables and figures: a folder per paper, with its published values as data."""

@@ -1,15 +1,16 @@
-"""Papers as data: published figures and claims with their places, ours beside them, as a page and step by step.
+"""Papers as data: published figures and claims with their places, compared with ours, step by step.
 
 A paper's folder has ``published.toml`` (every figure with its page, section, figure or table) and ``claims.toml``
-(each claim in words, the published value, how far ours may be off, how ours is measured, why ours may differ).
-One more claim is one more file, ``claims/NAME.toml``: the same fields, and ``value``, the keys that lead to ours in
-the reproduction's JSON, as ``value = ["runs", "together/incremental", "all", "made", "mean"]``.
+(each claim in words, the published value, the tolerance for ours, how ours is measured, and why it may differ).
+
+A further claim is a further file, ``claims/NAME.toml``, with the same fields and ``value``, the keys of our value in
+the reproduction's JSON: ``value = ["runs", "together/incremental", "all", "made", "mean"]``.
 
 Example of a claim: ``published = "more than 10 times"`` with ``tolerance = { more_than = 10 }`` holds for 33.3 and not
 for 9; with ``tolerance = { near = [0.56, 0.2] }`` for all values from 0.36 to 0.76.
 
-A long reproduction keeps each step below a folder: one that was stopped goes on where it was, and a whole one is shown
-again at once. Steps are kept for the data and the code that they were made of.
+The steps of a long reproduction are stored in a folder: a stopped one is resumed, a complete one is shown again
+immediately. Steps are valid for the data and the code that produced them.
 """
 
 import shutil
@@ -40,12 +41,12 @@ _VERSION: Final = 1
 T = TypeVar("T")
 
 Tell = Callable[[str, float], None]
-"""Receives what is being done and how far it is, 0 to 1."""
+"""Receives the current step and the share done, 0 to 1."""
 
 
 @dataclass(frozen=True)
 class Reproduction:
-    """A paper's figures beside ours; ``data`` is the same for programs, ``labels`` name the plots' series."""
+    """A paper's figures next to ours; ``data`` is the same as JSON, ``labels`` name the plots' series."""
 
     title: str
     source: str
@@ -55,7 +56,7 @@ class Reproduction:
 
     @property
     def compared(self) -> tuple[int, int]:
-        """Counts of published values that came out, and of those that were compared."""
+        """The numbers of published values that agree, and that were compared."""
         lines = [line for section in self.sections for table in section.tables for line in table.lines]
         return agreed(lines)
 
@@ -71,7 +72,7 @@ class Reproduction:
 
 
 def agreed(lines: Sequence[TableLine]) -> tuple[int, int]:
-    """Counts of the lines that agree, and of those that were compared."""
+    """The numbers of lines that agree, and that were compared."""
     agreements = [line.agrees for line in lines if line.agrees is not None]
     return sum(agreements), len(agreements)
 
@@ -82,7 +83,7 @@ def _templates() -> PackageLoader:
 
 
 def page(found: Reproduction) -> str:
-    """The page as one self-contained HTML file, as text."""
+    """The page as one self-contained HTML file."""
     swatches = [swatch(index) for index in range(len(found.labels))]
     look = PageStyle("Streamgauge reproduction", found.title, found.headline, WORD, tally, found.labels, swatches)
     right = found.compared[0] == found.compared[1]
@@ -90,12 +91,12 @@ def page(found: Reproduction) -> str:
 
 
 def write(reproduction: Reproduction, path: Path) -> None:
-    """Write the page (UTF-8), replacing what is there; OSError when that fails."""
+    """Write the page (UTF-8), replacing an existing file; OSError."""
     path.write_text(page(reproduction), encoding="utf-8")
 
 
 def said_once(sections: Iterable[PageSection]) -> Iterator[PageSection]:
-    """The sections without the sentences that an earlier one has."""
+    """The sections without sentences that an earlier section has."""
     printed: set[str] = set()
     for section in sections:
         yield replace(section, sentences=tuple(sentence for sentence in section.sentences if sentence not in printed))
@@ -103,7 +104,7 @@ def said_once(sections: Iterable[PageSection]) -> Iterator[PageSection]:
 
 
 def tally(table: PageTable) -> str:
-    """The share of a table's values that came out, in words; empty when none is compared."""
+    """The number of a table's values that agree, as a phrase; empty if none is compared."""
     same, of = agreed(table.lines)
     return f"{same:,} of {of:,} as published" if of else ""
 
@@ -123,9 +124,9 @@ def shown(reproduction: Reproduction) -> Iterator[RenderableType]:
 
 
 class ReproductionSteps:
-    """Steps kept below a folder, none where there is no folder; ``data`` are the files that they are made of.
+    """Steps stored in a folder, if there is one; ``data`` are the files on which they depend.
 
-    ``again`` forgets what a whole reproduction of before has left; what one that was stopped has left is taken.
+    ``again`` discards a complete earlier reproduction; steps of a stopped one are used.
     """
 
     def __init__(self, folder: Path | None, data: Path, *, again: bool = False) -> None:
@@ -139,11 +140,11 @@ class ReproductionSteps:
 
     @property
     def kept(self) -> int:
-        """The number of steps that are kept from before."""
+        """The number of stored steps."""
         return 0 if self._folder is None else len(list(self._folder.glob("[!.]*.json")))
 
     def do(self, name: str, kind: type[T], make: Callable[[], T]) -> T:
-        """The dataclass ``kind`` that a step gives, as kept, else made now and kept; its fields go into JSON."""
+        """A step's result as the dataclass ``kind``: the stored one, else a new one that is stored as JSON."""
         if self._folder is None:
             return make()
         file = self._folder / f"{name}.json"
@@ -155,7 +156,7 @@ class ReproductionSteps:
         return result
 
     def end(self) -> None:
-        """Keep the steps as those of a whole reproduction, in place of other data's and older code's."""
+        """Mark the steps as complete; those of other data and older code are deleted."""
         if self._folder is None or self._whole is None or self._folder == self._whole or not self._folder.is_dir():
             return
         for old in self._whole.parent.glob("whole-*"):
@@ -165,7 +166,7 @@ class ReproductionSteps:
 
 
 def _digest(data: Path) -> str:
-    """A name for the code of Streamgauge and the names, sizes and times of the files of a folder."""
+    """A name for Streamgauge's code and the names, sizes and times of the files of a folder."""
     digest = sha256(_code())
     for file in sorted(file for file in data.rglob("*") if file.is_file()):
         state = file.stat()
@@ -175,7 +176,7 @@ def _digest(data: Path) -> str:
 
 @cache
 def _code() -> bytes:
-    """A digest of all files of the package that decide about a result: another verdict of new code is not hidden."""
+    """A digest of the files of the package that affect results, so that new code is not hidden by old results."""
     digest, home = sha256(), Path(papers.__path__[0]).parent
     for file in sorted(file for kind in ("py", "toml", "rq") for file in home.rglob(f"*.{kind}")):
         digest.update(f"{file.relative_to(home)}\n".encode() + file.read_bytes())
@@ -183,18 +184,18 @@ def _code() -> bytes:
 
 
 Ours = float | str | Sequence[Any]
-"""Our value, or a sequence of values that all have to be within the tolerance."""
+"""Our value, or a sequence of values that must all be within the tolerance."""
 
 COLUMNS: Final = ("claim", "published", "ours", "tolerance", "in the paper", "why it differs")
 
 
 def _each(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
-    """The test for a value, or for every value of a sequence."""
+    """Apply a test to a value, or to every value of a sequence."""
     return lambda ours, bound: all(test(one, bound) for one in (ours if isinstance(ours, list | tuple) else (ours,)))
 
 
 def _order(ours: Sequence[Any], direction: str) -> bool:
-    """Whether values rise or fall from one to the next; ``not falling`` lets neighbours be equal."""
+    """Whether values rise or fall; ``not falling`` allows equal neighbours."""
     if direction == "not falling":
         return all(left <= right for left, right in pairwise(ours))
     return all(left < right if direction == "rising" else left > right for left, right in pairwise(ours))
@@ -220,7 +221,7 @@ _WORDS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class PublishedFigure:
-    """A published value and its place in the paper; ``note`` says how to read the value."""
+    """A published value and its place in the paper; ``note`` explains it."""
 
     place: str
     value: Any
@@ -233,8 +234,8 @@ class Claim:
     """A sentence of a paper with its published value as text, its tolerance, and how ours is measured.
 
     ``tolerance`` has one or more of the tests above, all of which must hold; none for a claim that is only shown.
-    ``told`` is the tolerance in words where the test does not say enough. ``counts`` is false where the paper's
-    machine decides about the value: a difference is explained, not counted. Texts may have ``{names}``.
+    ``told`` is the tolerance in words, if the test is not clear enough. ``counts`` is false if the value depends on the
+    machine: a difference is explained, but not counted. Texts may have ``{names}``.
     """
 
     claim: str
@@ -247,7 +248,7 @@ class Claim:
     counts: bool = True
 
     def within(self, ours: Ours) -> bool | None:
-        """Whether our value is within the tolerance, ``None`` where there is none."""
+        """Whether our value is within the tolerance, ``None`` if there is none."""
         return all(_TESTS[name](ours, bound) for name, bound in self.tolerance.items()) if self.tolerance else None
 
     @property
@@ -257,7 +258,7 @@ class Claim:
         return self.told or ", ".join(_WORDS[name].format(*map(_plain, bound)) for name, bound in bounds) or NOTHING
 
     def beside(self, ours: Ours | None, text: str = NOTHING, **names: object) -> "ComparedClaim":
-        """The claim with our value, as ``said``; ``None`` for what was not measured."""
+        """The claim with our value, printed as ``text``; ``None`` if it was not measured."""
         texts = {"ours": text, **names}
         holds = None if ours is None else self.within(ours)
         return ComparedClaim(
@@ -277,7 +278,7 @@ def _plain(bound: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class ComparedClaim:
-    """A claim beside our value; ``why`` says why ours is off, where ours is."""
+    """A claim with our value; ``why`` is the reason if ours is out of tolerance."""
 
     claim: str
     place: str
@@ -294,7 +295,7 @@ class ComparedClaim:
 
 
 def claims_table(heading: str, compared: Iterable[ComparedClaim]) -> PageTable:
-    """Claims as a table: value, ours, tolerance, place, and why ours differs where one does."""
+    """Claims as a table: value, ours, tolerance, place, and reasons for differences, if any."""
     lines = [claim.line for claim in compared]
     if any(line.cells[-1] for line in lines):
         return PageTable(heading, COLUMNS, tuple(lines))
@@ -303,7 +304,7 @@ def claims_table(heading: str, compared: Iterable[ComparedClaim]) -> PageTable:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: the name of its folder, source as a reference, its figures and claims by their names."""
+    """A paper: its folder's name, reference, figures and claims by name."""
 
     name: str
     source: str
@@ -317,14 +318,14 @@ class Paper:
     def reproduction(
         self, title: str, sections: Iterable[PageSection], data: Mapping[str, Any], labels: tuple[str, ...] = ()
     ) -> Reproduction:
-        """The reproduction of these sections, and of the claims that have files of their own."""
+        """The reproduction with these sections, and with the claims in files of their own."""
         own = tuple(filed_claims(self.name, data))
         more = (PageSection("further-claims", "Further claims", (), (claims_table("", own),)),) if own else ()
         return Reproduction(title, self.source, (*sections, *more), data, labels)
 
 
 def filed_claims(name: str, data: Mapping[str, Any]) -> Iterator[ComparedClaim]:
-    """The claims of a paper's ``claims/*.toml`` beside the values in a reproduction's JSON, by the files' names."""
+    """The claims of a paper's ``claims/*.toml`` compared with values in a reproduction's JSON."""
     for home in papers.__path__:
         for file in sorted((Path(home) / name / "claims").glob("*.toml")):
             fields = tomllib.loads(file.read_text(encoding="utf-8"))
@@ -335,7 +336,7 @@ def filed_claims(name: str, data: Mapping[str, Any]) -> Iterator[ComparedClaim]:
 
 
 def _looked_up(data: Any, keys: Sequence[str | int]) -> Any:
-    """The value below these keys, ``None`` where one of them is absent (as in a part that was not done)."""
+    """The value below these keys, ``None`` if one is absent (as in a part that did not run)."""
     for key in keys:
         try:
             data = data[key]
@@ -346,7 +347,7 @@ def _looked_up(data: Any, keys: Sequence[str | int]) -> Any:
 
 @cache
 def paper(name: str) -> Paper:
-    """The paper whose folder has this name; KeyError, TypeError where its files lack a field or have one too many."""
+    """The paper of a folder's name; KeyError or TypeError if its files lack a field or have an unknown one."""
     home = Path(papers.__path__[0]) / name
     published = tomllib.loads((home / "published.toml").read_text(encoding="utf-8"))
     claims = tomllib.loads((home / "claims.toml").read_text(encoding="utf-8"))

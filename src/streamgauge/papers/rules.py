@@ -1,4 +1,4 @@
-"""Published rule sets: judging exactly as others did, quirks included; each paper with a ``rules`` module gives one."""
+"""Published rule sets, which judge exactly as others did, with their quirks; a paper's ``rules`` module is one."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
@@ -25,7 +25,7 @@ from streamgauge.sparql.bgp import Dataset, IndexedGraph
 
 
 class WindowQuery:
-    """A query with one time-based window, asked over contents: ``rows(content)`` is the bag of its solutions."""
+    """A query with one time-based window, evaluated over window contents by ``rows``."""
 
     def __init__(self, query: ContinuousQuery, rules: str) -> None:
         """RefusedError for what the rule set of that name did not know."""
@@ -37,14 +37,14 @@ class WindowQuery:
         self._form, self._background = query.form, query.static
 
     def rows(self, content: Iterable[Triple]) -> tuple[Row, ...]:
-        """The solutions over these triples and the static data, as rows of the terms that are there."""
+        """The bag of solutions over these triples and the static data."""
         triples = tuple(content)
         named = {self._name: IndexedGraph(triples)} if self._name else {}
         return answer(self._form, Dataset(IndexedGraph((*self._background, *triples)), named))
 
 
 def in_sequence(elements: Sequence[StreamElement], query: ContinuousQuery, rules: str) -> list[StreamElement]:
-    """The window's elements in system time; RefusedError where they hold what the rule set did not know."""
+    """The window's elements in order of sequence; RefusedError for what the rule set did not support."""
     wanted = query.windows[0].stream
     own = [element for element in elements if element.stream == wanted]
     if elements and not own:
@@ -72,7 +72,7 @@ def _refuse(query: ContinuousQuery, rules: str) -> None:
 
 
 class UnknownRulesError(MistakeError, ValueError):
-    """A name that no rule set has; the sentence lists those that there are."""
+    """An unknown rule set; the sentence lists the known ones."""
 
 
 class Equality(StrEnum):
@@ -84,11 +84,10 @@ class Equality(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class RuleSettings:
-    """The choices that a published oracle left to its user; a rule set ignores those that it did not have.
+    """Choices that a published oracle left to its user; a rule set ignores those that it did not have.
 
     ``gracious`` and ``single_result`` are YABench's (its own default for gracious was true), ``time_unit`` (ms) is
-    CSRBench's system.timeunit; ``equality`` says whether its quirk counts, as it did. ``progress`` is told how much
-    is done and how much there is.
+    CSRBench's system.timeunit; ``equality`` is its comparison of solutions. ``progress`` receives (done, total).
     """
 
     gracious: bool = False
@@ -99,12 +98,12 @@ class RuleSettings:
 
 
 class RuleSet(Protocol):
-    """The members of a rule set's module: a line about it, and its judge; RefusedError says why a run is unknown."""
+    """The contract of a rule set's module: a line about it, and its judge; RefusedError explains an unknown verdict."""
 
     ABOUT: str
 
     def judge(self, run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
-        """The verdict on a run by these rules, its ``rules`` field naming them."""
+        """The verdict on a run by these rules, named in its ``rules`` field."""
 
 
 def names() -> tuple[str, ...]:
@@ -115,7 +114,7 @@ def names() -> tuple[str, ...]:
 def judge_as(
     name: str, run: Run, elements: Sequence[StreamElement], settings: RuleSettings = RuleSettings()
 ) -> Verdict:
-    """The verdict on a run by a published rule set; UnknownRulesError lists the names that there are."""
+    """The verdict on a run by a published rule set; UnknownRulesError."""
     if (rules := spelled(name, names())) is None:
         raise UnknownRulesError(f"there are no rules named {name!r}: {offered(name, names())}")
     try:
@@ -127,7 +126,7 @@ def judge_as(
 
 @cache
 def _modules() -> dict[str, str]:
-    """The rule sets' modules by their papers' names."""
+    """The rule sets' modules by paper."""
     modules = {
         module.name: f"{papers.__name__}.{module.name}.rules"
         for module in iter_modules(papers.__path__)

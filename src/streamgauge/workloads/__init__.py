@@ -43,7 +43,7 @@ class Workload(Protocol):
 def on_spark(plan: "Callable[..., TablePlan | None]", tasks: int | None = None) -> "Callable[..., DataFrame | None]":
     """The ``generate`` or ``static`` of a workload from its plan; the rows do not depend on the number of partitions.
 
-    By default own_queries are ``tasks`` partitions, or one per core, but at most one per id.
+    By default there are ``tasks`` partitions, or one per core, but at most one per id.
     """
 
     def table(

@@ -1,1 +1,1 @@
-"""CSRBench (Dell'Aglio et al., ISWC 2013): table 2 beside ours, and its oracle's rules."""
+"""CSRBench (Dell'Aglio et al., ISWC 2013): its table 2 next to ours, and its oracle's rules."""

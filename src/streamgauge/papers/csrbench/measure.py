@@ -1,4 +1,4 @@
-"""CSRBench's table 2 measured on the recorded answers, and shown: every cell by its rule, why answers fail, sizes."""
+"""CSRBench's table 2, measured on the recorded answers: each cell by the rule, diagnoses, expected sizes."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -27,20 +27,20 @@ PAPER: Final = paper("csrbench")
 QUERIES: Final[list[str]] = PAPER.value("queries")
 RULE: Final = PAPER.claims["cell"].measured
 TABLE_2: Final[dict[str, list[str]]] = PAPER.value("table_2")
-"""Engines with their published verdicts, ``ok`` or ``fail``, a query each."""
+"""The published verdicts of each engine, ``ok`` or ``fail``, by query."""
 
 NAMES: Final = {"csparql": "C-SPARQL", "cqels": "CQELS", "sparqlstream": "SPARQLstream"}
 OK, FAIL = "ok", "fail"
 GROUP = 1000
-"""Rows that an engine sends one by one are taken together by the second (ms)."""
+"""The span (ms) within which rows sent one by one are grouped into one answer."""
 
 Explain = Callable[[Run, Sequence[StreamElement]], Diagnosis | None]
-"""(run, stream) to why its answers are wrong."""
+"""(run, stream) -> the diagnosis of its wrong answers."""
 
 
 @dataclass(frozen=True)
 class CsrbenchRecording:
-    """One way to look at a recorded file: as it is, or its rows taken together."""
+    """A reading of a recorded file: as it is, or with its rows grouped."""
 
     file: Path
     run: Run
@@ -49,7 +49,7 @@ class CsrbenchRecording:
 
 @dataclass(frozen=True)
 class TableCell:
-    """One cell of table 2; ``reason`` is the paper's; ``t0`` (ms) is the first that fits, ``code_t0`` by its code."""
+    """A cell of table 2; ``reason`` is the paper's; ``t0`` (ms) is the first that fits, ``code_t0`` by its code."""
 
     engine: str
     query: str
@@ -69,7 +69,7 @@ class TableCell:
 
 
 class CsrbenchData:
-    """The data set of a folder: ``stream/`` and ``answers/``; ForeignError says what is missing."""
+    """A data folder with ``stream/`` and ``answers/``; ForeignError names a missing part."""
 
     def __init__(self, folder: Path) -> None:
         self.answers = folder / "answers"
@@ -82,25 +82,25 @@ class CsrbenchData:
         self._contents: dict[str, ScopeAnswers] = {}
 
     def fed(self, engine: str) -> tuple[StreamElement, ...]:
-        """The stream as the recorded engine was given it: C-SPARQL got whole numbers."""
+        """The stream as the recorded engine received it: C-SPARQL got whole numbers."""
         return self.integers if engine == "csparql" else self.elements
 
     def oracle(self, engine: str, query: str, equality: Equality) -> CsrbenchOracle:
-        """The oracle for an engine and a query; what it evaluates is evaluated once for all engines."""
+        """The oracle for an engine and a query; evaluations are shared by all engines."""
         if query not in self._contents:
             query_ = parse(workloads.query_text(workloads.load("csrbench"), query))
             self._contents[query] = ScopeAnswers(query_, self.elements)
         return CsrbenchOracle(self._contents[query], profile(engine), equality=equality)
 
     def run(self, engine: str, query: str, file: Path) -> Run:
-        """A run of the answers of a recorded file."""
+        """The answers of a recorded file as a run."""
         text = workloads.query_text(workloads.load("csrbench"), query)
         request = ImportRequest(query=text, stream=self._stream, semantics=profile(engine), engine=engine)
         (imported,) = formats()["csrbench"].read(file, request)
         return imported.run(self.elements[-1].time)
 
     def recordings(self, engine: str, query: str) -> Iterator[CsrbenchRecording]:
-        """The file that was published with the paper, as it is and by the second, then older ones."""
+        """The file published with the paper, as it is and grouped, then older ones."""
         number = query.removeprefix("q")
         head = self.answers / "2013-head" / f"{engine}-answer-{number}.json"
         run = self.run(engine, query, head)
@@ -115,7 +115,7 @@ class CsrbenchData:
 
 
 def cells(data: CsrbenchData, explain: Explain, tell: Tell, steps: ReproductionSteps) -> list[TableCell]:
-    """All 21 cells of table 2, by engine."""
+    """The 21 cells of table 2, by engine."""
     cells_: list[TableCell] = []
     for engine, published in TABLE_2.items():
         for query, value in zip(QUERIES, published, strict=True):
@@ -126,36 +126,36 @@ def cells(data: CsrbenchData, explain: Explain, tell: Tell, steps: ReproductionS
 
 
 def _cell(data: CsrbenchData, engine: str, query: str, published: str, explain: Explain) -> TableCell:
-    """The verdict on the head recording; where it is not the published one, on the first recording that gives that."""
+    """The verdict on the head recording, or on the first recording with the published verdict."""
     head, *others = data.recordings(engine, query)
     oracle = data.oracle(engine, query, Equality.WHOLE)
     first = verdict(head.run, oracle)
     used, best, note = head, first, ""
-    if said(first) != published:
+    if cell_text(first) != published:
         for other in others:
             tried = verdict(other.run, oracle)
-            if said(tried) == published:
+            if cell_text(tried) == published:
                 used, best = other, tried
-                note = f"from {other.how}; the head recording as it is gives {said(first)}: {first.reason}"
+                note = f"from {other.how}; the head recording as it is gives {cell_text(first)}: {first.reason}"
                 break
     by_code = verdict(used.run, data.oracle(engine, query, Equality.NUMBERS))
-    why, unexplained = (None, "") if said(first) == OK else _explained(explain, head.run, data.fed(engine))
+    why, unexplained = (None, "") if cell_text(first) == OK else _explained(explain, head.run, data.fed(engine))
     return TableCell(
         engine=engine,
         query=query,
         published=published,
-        ours=said(best),
-        t0=best.t0 if said(best) == OK else None,
+        ours=cell_text(best),
+        t0=best.t0 if cell_text(best) == OK else None,
         file=str(used.file.relative_to(data.answers.parent)),
         note="; ".join(filter(None, (note, unexplained))),
         reason=PAPER.value("reasons").get(engine, {}).get(query, ""),
         diagnosis=why,
-        code_t0=by_code.t0 if said(by_code) == OK else None,
+        code_t0=by_code.t0 if cell_text(by_code) == OK else None,
     )
 
 
 def _explained(explain: Explain, run: Run, fed: Sequence[StreamElement]) -> tuple[Diagnosis | None, str]:
-    """The diagnosis of a failing recording; none where, report by report, the declared semantics gives it."""
+    """The diagnosis of a failing recording, or the reason why there is none."""
     try:
         explanation = explain(run, fed)
     except RefusedError as error:
@@ -165,8 +165,8 @@ def _explained(explain: Explain, run: Run, fed: Sequence[StreamElement]) -> tupl
     return explanation, ""
 
 
-def said(verdict: Verdict) -> str:
-    """A verdict as the paper's table has it."""
+def cell_text(verdict: Verdict) -> str:
+    """A verdict in the words of the paper's table."""
     return OK if verdict.judgement is Judgement.RIGHT else FAIL
 
 
@@ -190,7 +190,7 @@ class ExpectedSizes:
 
 
 def all_counts(data: CsrbenchData, tell: Tell, steps: ReproductionSteps) -> list[ExpectedSize]:
-    """Counts of expected relations and solutions for every candidate t0."""
+    """The expected relations and solutions for every candidate t0."""
     sizes: list[ExpectedSize] = []
     for engine in TABLE_2:
         for query in QUERIES:
@@ -214,9 +214,9 @@ def reproduce(
     *,
     again: bool = False,
 ) -> Reproduction:
-    """Table 2 beside ours, the sizes of the expected answers, and why answers fail.
+    """Table 2 next to ours, the sizes of the expected answers, and diagnoses.
 
-    Cells are kept below ``keep``; with ``again`` all are measured again.
+    Cells are stored below ``keep``; with ``again`` all are measured again.
     """
     data = CsrbenchData(folder)
     steps = ReproductionSteps(keep, folder, again=again)

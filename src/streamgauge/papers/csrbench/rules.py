@@ -35,12 +35,12 @@ WITNESSES = 20
 _DOUBLE = re.compile(r"\s*([+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?|[+-]?INF|NaN)\s*")
 
 Mapping = tuple[str, tuple[tuple[str, object], ...]]
-"""The key of a solution: equal solutions have equal keys."""
+"""The key of a solution; equal solutions have equal keys."""
 
 
 @dataclass(frozen=True)
 class AnswerRelation:
-    """One relation: the scope [start, end) in ms that it speaks of, its rows, and how many triples the window held."""
+    """A relation: its rows, the scope [start, end) in ms, and the number of triples in the window."""
 
     variables: tuple[str, ...]
     rows: tuple[Row, ...]
@@ -51,12 +51,12 @@ class AnswerRelation:
 
     @cached_property
     def mappings(self) -> dict[Mapping, Row]:
-        """The set of its solutions, each with a row; the empty relation is the set of one empty solution."""
+        """The set of its solutions, each with a row; an empty relation has one empty solution."""
         mappings_ = {self.mapping(row): row for row in self.rows}
         return mappings_ or {("terms", ()): ()}
 
     def mapping(self, row: Row) -> Mapping:
-        """A solution as it is compared; numbers by their double value, whatever their datatype."""
+        """The key of a solution; with numbers, their double values regardless of datatype."""
         terms = sorted((name, _bound(name, term)) for name, term in zip(self.variables, row, strict=True))
         values = [(name, term, number(term)) for name, term in terms]
         numbers = tuple((name, value) for name, _, value in values if value is not None)
@@ -66,7 +66,7 @@ class AnswerRelation:
 
 
 def number(term: Term) -> float | None:
-    """The double that the text of a literal spells, whatever its datatype; ``None`` for anything else."""
+    """The double spelled by the text of a literal of any datatype; ``None`` for other terms."""
     match = _DOUBLE.fullmatch(term[1 : term.rindex('"')]) if is_literal(term) else None
     return None if match is None else float(match[1])
 
@@ -78,7 +78,7 @@ def _bound(name: str, term: Term | None) -> Term:
 
 
 class ScopeAnswers:
-    """A query's answers over the graphs of a stream, each scope evaluated once; oracles may share it."""
+    """A query's answers over the graphs of a stream; each scope is evaluated once for all oracles."""
 
     def __init__(self, query: ContinuousQuery, elements: Sequence[StreamElement]) -> None:
         """RefusedError for a query or stream that CSRBench's oracle does not know."""
@@ -97,7 +97,7 @@ class ScopeAnswers:
         return [time for time, _ in self._graphs]
 
     def over(self, start: int, end: int) -> AnswerRelation | None:
-        """The answer over [start, end) in ms; ``None`` where no graph is in it and there is no static data."""
+        """The answer over [start, end) in ms; ``None`` for an empty scope without static data."""
         first, last = bisect_left(self._graphs, (start,)), bisect_left(self._graphs, (end,))
         if first >= last and not self.query.static:
             return None
@@ -109,7 +109,7 @@ class ScopeAnswers:
 
 
 class CsrbenchOracle:
-    """The answers that CSRBench's oracle expects of a stream and a query, for one t0 after another."""
+    """The answers that CSRBench's oracle expects from a stream and a query, by t0."""
 
     def __init__(
         self, contents: ScopeAnswers, semantics: Semantics, time_unit: int = 1000, equality: Equality = Equality.NUMBERS
@@ -128,11 +128,11 @@ class CsrbenchOracle:
         return range(first, first + self._window.size + 1, self._unit)
 
     def output(self, t0: int) -> tuple[AnswerRelation, ...]:
-        """The relations that are expected when the first window starts at ``t0`` ms."""
+        """The expected relations when the first window starts at ``t0`` (ms)."""
         return tuple(self._streamed(self._evaluated(t0)))
 
     def scopes(self, t0: int) -> Iterator[tuple[int, int]]:
-        """The scopes [from, to) in ms that are looked at, up to a window after the last data."""
+        """The evaluated scopes [from, to) in ms, up to a window after the last data."""
         times = self._contents.times
         last = max(times, default=0) + self._window.size
         if Report.WINDOW_CLOSE in self._semantics.report:
@@ -162,7 +162,7 @@ class CsrbenchOracle:
 
 
 def closing(window: Window, t0: int) -> Iterator[tuple[int, int]]:
-    """Window close: the first scope is the first full window's, each next one a slide later."""
+    """Window close: the scope of the first full window, then one per slide."""
     clock = t0
     while True:
         clock += window.size if clock < window.size else window.slide
@@ -170,7 +170,7 @@ def closing(window: Window, t0: int) -> Iterator[tuple[int, int]]:
 
 
 def changing(window: Window, t0: int, times: Sequence[int], unit: int) -> Iterator[tuple[int, int]]:
-    """Content change: a scope at each time after t0 (never at t0 itself), its start moving by slides."""
+    """Content change: a scope at each time after t0, but not at t0; its start moves by slides."""
     for time in times:
         if time > t0:
             slides = max(0, (time - t0 - window.size) // window.slide + 1)
@@ -185,7 +185,7 @@ def _refuse(semantics: Semantics) -> None:
 
 
 def _sent(r2s: R2S, before: AnswerRelation | None, now: AnswerRelation) -> AnswerRelation | None:
-    """The relation that the operator sends, by sets; Dstream sends nothing at the first step."""
+    """The relation that the operator sends, by sets; Dstream sends nothing at first."""
     if r2s is R2S.RSTREAM or (before is None and r2s is R2S.ISTREAM):
         return now
     if before is None:
@@ -196,17 +196,17 @@ def _sent(r2s: R2S, before: AnswerRelation | None, now: AnswerRelation) -> Answe
 
 
 def counts(output: Sequence[AnswerRelation]) -> tuple[int, int]:
-    """Counts of relations and of the solutions in them; the solution of an empty relation does not count."""
+    """The numbers of relations and of their solutions, without that of an empty relation."""
     return len(output), sum(len(relation.mappings) for relation in output if relation.rows)
 
 
 def recorded(answers: Sequence[Answer], equality: Equality = Equality.NUMBERS) -> tuple[AnswerRelation, ...]:
-    """The answers of an engine as relations."""
+    """An engine's answers as relations."""
     return tuple(AnswerRelation(answer.variables, answer.added, equality=equality) for answer in answers)
 
 
 def grouped(answers: Sequence[Answer], together: int) -> tuple[Answer, ...]:
-    """Answers received in the same ``together`` ms as one (a row per answer made a relation again); times are kept."""
+    """Answers received in the same ``together`` ms merged into one; times stay."""
     groups = groupby(answers, key=lambda answer: answer.received // (together * 1_000_000))
     return tuple(
         replace(members_kept[0], added=tuple(row for answer in members_kept for row in answer.added))
@@ -217,7 +217,7 @@ def grouped(answers: Sequence[Answer], together: int) -> tuple[Answer, ...]:
 
 @dataclass(frozen=True, slots=True)
 class Placing:
-    """The best placing of recorded relations among expected ones: place of the first, and count of equal ones."""
+    """The best placing of recorded among expected relations: offset of the first, number of equal ones."""
 
     t0: int
     offset: int
@@ -226,7 +226,7 @@ class Placing:
 
 
 def place(output: Sequence[AnswerRelation], recorded: Sequence[AnswerRelation], t0: int) -> Placing:
-    """The placing with most equal relations, the earliest of those; contained when it holds all, one after another."""
+    """The placing with most equal relations, the earliest of these; ``contained`` if all are, contiguously."""
     names: dict[frozenset[Mapping], int] = {}
     have, want = (
         [names.setdefault(frozenset(relation.mappings), len(names)) for relation in side] for side in (output, recorded)
@@ -244,7 +244,7 @@ def place(output: Sequence[AnswerRelation], recorded: Sequence[AnswerRelation], 
 
 
 def judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
-    """Right at the first t0 under which the recorded relations are contained; else the best placing is shown."""
+    """Right at the first t0 under which the recorded relations are contained; otherwise with the best placing."""
     contents = ScopeAnswers(run.header.query, elements)
     oracle = CsrbenchOracle(contents, run.header.semantics, settings.time_unit, settings.equality)
     return verdict(run, oracle, settings.progress)
@@ -302,7 +302,7 @@ def _reason(
 
 
 def _window(index: int, output: Sequence[AnswerRelation], relation: AnswerRelation, best: Placing) -> WindowVerdict:
-    """One recorded relation beside the expected one in its place, as sets."""
+    """A recorded relation compared with the expected one in its place, as sets."""
     at = best.offset + index
     due = output[at] if 0 <= at < len(output) else None
     want = due.mappings if due and due.rows else {}

@@ -1,1 +1,1 @@
-"""SEP-BM (Murth et al., 2010): its figures beside ours, and publishers, channels and systems of other kinds."""
+"""SEP-BM (Murth et al., 2010): its figures next to ours, and publishers, channels and other systems."""

@@ -1,4 +1,4 @@
-"""SEP-BM measured here and shown: configurations, planned runs, verdicts, each in its folder; the claims; the page."""
+"""SEP-BM reproduced: configurations, planned runs, verdicts (each in its folder), claims, and the page."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass, field, replace
@@ -64,7 +64,7 @@ NAIVE: Final = "reevaluate"
 class SepbmExtent:
     """The extent of a reproduction: size of the data, length of the sequence, rule of publication, parts.
 
-    ``judged``: the channels of the runs on all queries are judged by the common oracle too.
+    ``judged``: also judge the channels of the runs on all queries by the common oracle.
     """
 
     universities: int = 1
@@ -80,12 +80,12 @@ class SepbmExtent:
         return f"lubm-{self.universities}-{self.publications}-{self.rule}"
 
     def configuration(self, folder: Path, channels: int = 0) -> Path:
-        """The folder of the configuration with so many channels, 0 for the queries."""
+        """The folder of the configuration with this number of channels, 0 for the queries."""
         return folder / self.name / (f"channels-{channels}" if channels else "queries")
 
 
 def runs(extent: SepbmExtent, folder: Path) -> dict[str, list[SeriesRun]]:
-    """The runs of each part that is done; one channel is the first query alone."""
+    """The runs of each selected part; one channel is the first query alone."""
     queries = extent.configuration(folder)
 
     def run(
@@ -136,18 +136,18 @@ CLOSED: Final = 10
 
 @dataclass(frozen=True)
 class SepbmOutcomes:
-    """Outcomes by the name of their run, why others have none, and statements by universities."""
+    """Outcomes by run, reasons for missing ones, and numbers of statements by universities."""
 
     outcomes: Mapping[str, JudgedRecording]
     lacking: Mapping[str, str] = field(default_factory=dict)
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def together(self, strategy: str) -> JudgedRecording | None:
-        """All channels at once."""
+        """The outcome of all channels at once."""
         return self.outcomes.get(f"together/{strategy}")
 
     def alone(self, strategy: str) -> dict[str, NotificationScore]:
-        """Each channel by itself, by its name; without those that were not run."""
+        """The outcome of each channel alone, by name; without those that were not run."""
         outcomes = {query: self.outcomes.get(f"alone/{strategy}/{query}") for query in QUERIES}
         return {query: score(outcome.analysis) for query, outcome in outcomes.items() if outcome is not None}
 
@@ -184,7 +184,7 @@ def _judged(folder: Path, stored: Configuration, judging: JudgingMeans) -> None:
 def _configured(
     folder: Path, extent: SepbmExtent, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell
 ) -> None:
-    """Make a configuration unless it is there; its folder's name says how many channels it has."""
+    """Generate a configuration unless it exists; its folder's name states the number of channels."""
     if (folder / ABOUT).exists():
         return
     tell(f"making {folder.name}", 0.0)
@@ -197,7 +197,7 @@ def _configured(
 
 
 def _counts(folder: Path, axioms: Path, spark: "Callable[[], SparkSession]", tell: Tell) -> dict[str, int]:
-    """Statements of the Extended Data Set, and of its closure with owl:Thing types, each size counted once."""
+    """The numbers of statements of the Extended Data Set and its closure with owl:Thing types, stored by size."""
     file = folder / _COUNTS
     counts: dict[str, int] = read_json(file, _FORMAT, 1)["counts"] if file.exists() else {}
     for universities in COUNTED:
@@ -243,7 +243,7 @@ def averages(measured: SepbmOutcomes) -> dict[str, float]:
 
 
 def average_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
-    """Average notification times: ours on today's machine, so only their order is compared."""
+    """Average notification times; only their order is compared, as machines differ."""
     ours, published = averages(measured), PAPER.value("average_ms")
     for strategy in (*published, *(name for name in ours if name not in published)):
         theirs = published.get(strategy)
@@ -257,7 +257,7 @@ def average_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
 
 
 def throughput_lines(measured: SepbmOutcomes) -> Iterator[TableLine]:
-    """The average throughput of the ten slow channels, each by itself, against the naive strategy's."""
+    """The average throughput of the ten slow channels, each alone, relative to the naive strategy."""
     naive = slow_rate(measured.alone(NAIVE))
     published = PAPER.value("factor")
     for strategy in (NAIVE, *published, "incremental"):
@@ -278,7 +278,7 @@ def count_claims(counts: Mapping[str, int]) -> Iterator[ComparedClaim]:
 
 
 def claims(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
-    """The paper's sentences beside what is so here; claims without a measurement are left out."""
+    """The paper's claims next to ours; claims without a measurement are left out."""
     ours = averages(measured)
     if {NAIVE, "stringrs", "graphss"} <= ours.keys():
         strategies = (NAIVE, "stringrs", "graphss")
@@ -293,7 +293,7 @@ def claims(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
 
 
 def _slow(times: Mapping[str, float]) -> Iterator[ComparedClaim]:
-    """The ten slow channels: all slower than the others, six of them the slowest."""
+    """The ten slow channels: slower than all others, and six of them the slowest."""
     slow = {name: time for name, time in times.items() if name in SLOW}
     others = {name: time for name, time in times.items() if name not in SLOW}
     if not slow or not others:
@@ -337,7 +337,7 @@ def _grows(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
 
 
 def differences(measured: SepbmOutcomes) -> Iterator[str]:
-    """A paragraph on each published value that differs here, and why."""
+    """A paragraph on each published value that differs here, with the reason."""
     ours, published = averages(measured), PAPER.value("average_ms")
     if NAIVE in ours:
         times = number(published[NAIVE] / ours[NAIVE])
@@ -370,7 +370,7 @@ def _factor(claim: str, strategy: str, ours: float, theirs: float) -> Iterator[s
 
 @dataclass(frozen=True, slots=True)
 class SepbmRequest:
-    """A request: the extent, the folder of runs, and the ontology's file (the workload's own unless given)."""
+    """A request: the extent, the folder of runs, and the ontology's file (default: the workload's own)."""
 
     extent: SepbmExtent
     runs: Path
@@ -378,7 +378,7 @@ class SepbmRequest:
 
 
 def reproduce(wanted: SepbmRequest, spark: "Callable[[], SparkSession]", tell: Tell) -> Reproduction:
-    """Run the experiments that are not stored, and compare with the paper's figures."""
+    """Run the experiments that are not stored, and compare them with the paper's figures."""
     return document(wanted.extent, measure(wanted.extent, wanted.runs, wanted.ontology, spark, tell))
 
 
@@ -473,7 +473,7 @@ def _beyond(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes)
 
 
 def _beside(outcomes: Mapping[str, JudgedRecording]) -> tuple[PageTable, ...]:
-    """Tables of runs, whose verdicts are no values that were published."""
+    """Tables of runs without agreement marks, as their verdicts are not published."""
     return tuple(
         replace(table, lines=tuple(replace(line, agrees=None) for line in table.lines)) for table in overall(outcomes)
     )

@@ -1,1 +1,1 @@
-"""The TPF Query Streamer (Taelman et al., ESWC 2016): its experiment done here, beside the paper's claims."""
+"""The TPF Query Streamer (Taelman et al., ESWC 2016): its experiment, next to the paper's claims."""

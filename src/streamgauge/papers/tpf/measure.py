@@ -1,4 +1,4 @@
-"""The TPF Query Streamer's experiment measured here: scenarios in full and quick, outcomes, most clients, claims."""
+"""The TPF Query Streamer's experiment: scenarios in full and quick, outcomes, capacity, claims."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -21,7 +21,7 @@ CACHES: Final = {
     "streamer-no-cache": "without cache",
     "streamer-prototype-off": "the prototype's off",
 }
-"""How the plan of the paper is run."""
+"""The variants of the paper's plan."""
 
 METHODS: Final = ("graphs", "singleton", "implicit")
 """The three systems of the paper."""
@@ -36,16 +36,15 @@ PUSHED: Final = (*WINDOWED, BROKER)
 FOREIGN: Final = ("csparql", "cqels")
 HERD: Final = 1000
 POLL_MS: Final = 1000
-"""Of clients that poll blindly."""
+"""Polling interval of clients that ignore the end of facts, ms."""
 
 
 @dataclass(frozen=True, slots=True)
 class TpfExtent:
     """The extent of a measurement: clients, seconds of each, of each annotation, its update (s); foreign processes.
 
-    ``processes`` bounds distinct queries of engines that are programs: each is a process of its own behind the service.
-    ``each``: how many seconds longer it lasts for each client, as all have to start. ``systems`` take part in figures 2
-    and 3, ``parts`` are done unless others are named.
+    ``processes`` bounds distinct queries of engines that are programs, as each is a process. ``each``: additional
+    seconds per client, as all have to start. ``systems`` take part in figures 2 and 3, ``parts`` run by default.
     """
 
     clients: tuple[int, ...]
@@ -60,7 +59,7 @@ class TpfExtent:
 
 
 PARTS: Final = ("scaling", "annotations", "static", "proxy", "herd", "capacity")
-"""The parts of the experiment, which may be done one by one."""
+"""The parts of the experiment, which may be run one by one."""
 
 FULL: Final = TpfExtent(
     tuple(range(10, 201, 10)), (10, 50, 100, 150, 200), 60, 75, "10s", 50, 0.3, (*FRAGMENTS, *PUSHED), PARTS
@@ -72,7 +71,7 @@ QUICK: Final = TpfExtent(
 
 
 def scaling(extent: TpfExtent, systems: tuple[str, ...]) -> Iterator[Scenario]:
-    """Figures 2 and 3: both sides' cost against the number of clients, with identical and distinct queries."""
+    """Figures 2 and 3: both sides' cost by the number of clients, with identical and distinct queries."""
     there = [system for system in extent.systems if system in systems]
     for clients, system in product(extent.clients, there):
         yield scaled(extent, system, clients, distinct=False)
@@ -82,9 +81,9 @@ def scaling(extent: TpfExtent, systems: tuple[str, ...]) -> Iterator[Scenario]:
 
 
 def scaled(extent: TpfExtent, system: str, clients: int, *, distinct: bool) -> Scenario:
-    """A system with so many clients; a third of the time they start one after the other.
+    """A system with this number of clients, which start one after the other during a third of the time.
 
-    Engines with windows get all five properties with each update, as the paper's baselines were fed.
+    Engines with windows get all five properties with each update, as the paper's baselines did.
     """
     seconds = extent.seconds + round(extent.each * clients)
     usual = Scenario(system, clients, distinct, seconds, spread=seconds / 3)
@@ -96,7 +95,7 @@ def scaled(extent: TpfExtent, system: str, clients: int, *, distinct: bool) -> S
 
 
 def annotations(extent: TpfExtent) -> Iterator[Scenario]:
-    """Figure 4: a client, by annotation method, label and cache, renewed as the prototype does."""
+    """Figure 4: one client, by annotation method, label and cache, renewed as in the prototype."""
     for method, label, system in product(METHODS, LABELS, CACHES):
         yield annotated(extent, method, label, system, "published")
     for label in LABELS:
@@ -104,7 +103,7 @@ def annotations(extent: TpfExtent) -> Iterator[Scenario]:
 
 
 def annotated(extent: TpfExtent, method: str, label: str, system: str, renewal: str) -> Scenario:
-    """One client of a data set that is annotated so."""
+    """One client of a data set with this annotation."""
     workload = {**WORKLOAD, "update": extent.update, "per_hour": 25, "speedup": 60}
     return Scenario(
         system, 1, False, extent.iterating, method, label, renewal, jitter=0.0, spread=0.0,
@@ -113,13 +112,13 @@ def annotated(extent: TpfExtent, method: str, label: str, system: str, renewal: 
 
 
 def static_patterns(extent: TpfExtent) -> Iterator[Scenario]:
-    """Hypothesis 3: 0 to 4 of the five patterns static, with the cache and without; five need no second poll."""
+    """Hypothesis 3: 0 to 4 of the five patterns static, with and without the cache; five would not poll again."""
     for number, system in product(range(len(PROPERTIES)), CACHES):
         yield with_static(extent, number, system)
 
 
 def with_static(extent: TpfExtent, number: int, system: str) -> Scenario:
-    """One client, whose query has so many static patterns; the board is a prototype's, 25 departures."""
+    """One client whose query has this number of static patterns; the board is a prototype's, 25 departures."""
     dynamic = ",".join(PROPERTIES[: len(PROPERTIES) - number])
     workload = {**WORKLOAD, "update": extent.update, "per_hour": 25, "dynamic": dynamic}
     return Scenario(
@@ -128,9 +127,10 @@ def with_static(extent: TpfExtent, number: int, system: str) -> Scenario:
 
 
 def herd(extent: TpfExtent) -> tuple[Scenario, ...]:
-    """A thousand clients with one expiration a minute, with jitter and without; they start in the first 80 s.
+    """A thousand clients with one expiration per minute, with and without jitter; they start in the first 80 s.
 
-    A client's start and a poll cost its process some 40 and 8 ms of CPU: with less time a small machine measures those.
+    A client's start and a poll cost its process about 40 and 8 ms of CPU, which would dominate on a small machine if
+    they started faster.
     """
     workload = tuple({**WORKLOAD, "update": "60s"}.items())
     seconds = max(200, 3 * extent.seconds)
@@ -141,7 +141,7 @@ def herd(extent: TpfExtent) -> tuple[Scenario, ...]:
 
 
 def proxied(extent: TpfExtent) -> Iterator[Scenario]:
-    """A cache in front: one client, 200 of one query, 200 of distinct ones."""
+    """A cache in front: one client, 200 with one query, 200 with distinct ones."""
     for clients, distinct in ((1, False), (200, False), (200, True)):
         yield replace(scaled(extent, "incremental", clients, distinct=distinct), proxy=True)
 
@@ -160,12 +160,12 @@ NAMES: Final = {
     "cqels": "CQELS",
     "broker": "the broker",
 }
-"""Systems as they are called on the page."""
+"""Names of systems on the page."""
 
 
 @dataclass(frozen=True)
 class TpfOutcomes:
-    """Outcomes of scenarios, and why others have none."""
+    """Outcomes of scenarios, and reasons for missing ones."""
 
     outcomes: Mapping[Scenario, CrowdOutcome]
     lacking: Mapping[Scenario, str] = field(default_factory=dict)
@@ -176,7 +176,7 @@ class TpfOutcomes:
 
 
 def measure(scenarios: Iterable[Scenario], doing: ScenarioRunner, tell: Tell) -> TpfOutcomes:
-    """Run the scenarios that are not stored; for one that cannot be run, say why."""
+    """Run the scenarios that are not stored, and note why others cannot run."""
     todo = list(dict.fromkeys(scenarios))
     outcomes: dict[Scenario, CrowdOutcome] = {}
     lacking: dict[Scenario, str] = {}
@@ -191,7 +191,7 @@ def measure(scenarios: Iterable[Scenario], doing: ScenarioRunner, tell: Tell) ->
 
 
 def kept(scenarios: Iterable[Scenario], doing: ScenarioRunner) -> TpfOutcomes:
-    """Read stored outcomes, and run nothing."""
+    """Read stored outcomes without running anything."""
     todo = list(dict.fromkeys(scenarios))
     return TpfOutcomes(
         {scenario: doing.outcome(scenario) for scenario in todo if doing.kept(scenario)},
@@ -200,9 +200,9 @@ def kept(scenarios: Iterable[Scenario], doing: ScenarioRunner) -> TpfOutcomes:
 
 
 def stale(outcome: CrowdOutcome) -> list[int]:
-    """Staleness (ms): from each update to the first answer of each client that was asked for after the update.
+    """Staleness (ms): from each update to each client's first answer that was requested after it.
 
-    Answers that name the change that they tell of (a broker's) are measured from that change.
+    Answers that name their change (a broker's) are measured from that change.
     """
     late = [answer.late for answer in outcome.answers if answer.late is not None]
     if late:
@@ -217,7 +217,7 @@ def iterations(outcome: CrowdOutcome) -> list[int]:
 
 
 def later(outcome: CrowdOutcome) -> list[int]:
-    """Durations (ms) of the first client's polls without the first."""
+    """Durations (ms) of the first client's polls except the first."""
     return iterations(outcome)[1:]
 
 
@@ -227,7 +227,7 @@ def mean_later(outcome: CrowdOutcome | None) -> float | None:
 
 
 def growth(outcome: CrowdOutcome) -> float | None:
-    """The growth from one iteration to the next, as a share of their mean; ``None`` for too few."""
+    """The growth per iteration as a share of the mean; ``None`` for too few iterations."""
     costs = later(outcome)
     if len(costs) < 3:
         return None
@@ -235,7 +235,7 @@ def growth(outcome: CrowdOutcome) -> float | None:
 
 
 def per_client(outcome: CrowdOutcome) -> tuple[float, float, float, float] | None:
-    """The median client's requests and bytes until its first answer, and those of each later poll."""
+    """Medians over clients: requests and bytes until the first answer, and those of each later poll."""
     firsts: list[tuple[int, int]] = []
     steps: list[tuple[float, float]] = []
     for client in {answer.client for answer in outcome.answers}:
@@ -254,7 +254,7 @@ def _medians(pairs: Sequence[tuple[float, float]]) -> tuple[float, float]:
 
 
 def crossing(one: Sequence[tuple[int, float]], other: Sequence[tuple[int, float]]) -> float | None:
-    """The number of clients at which the curves first cross, either way, between measured points; or ``None``."""
+    """The number of clients, interpolated, at which the curves first cross, either way; or ``None``."""
     both = sorted(set(dict(one)) & set(dict(other)))
     gaps = [(clients, dict(one)[clients] - dict(other)[clients]) for clients in both]
     for (before, low), (after, high) in pairwise(gaps):
@@ -268,14 +268,14 @@ PER_STATION: Final = 412
 """Static triples of a station whose board has 100 departures."""
 
 FRESH_MS: Final = 5_000
-"""How stale 99 of 100 answers may be; facts end half a second after their update, polls are spread by 1 s."""
+"""Maximum staleness of 99% of the answers; facts end 0.5 s after their update, and polls spread over 1 s."""
 
 REACH: Final = SearchRange(start=25, least=1, most=3_200, whole=True, precision=0.25)
 
 
 @dataclass(frozen=True, slots=True)
 class CarriedClients:
-    """The most clients with fresh answers at a number of facts, and how stale answers were at each number tried."""
+    """The most clients with fresh answers at a number of facts, and the staleness of each trial."""
 
     facts: int
     found: Bracket
@@ -283,7 +283,7 @@ class CarriedClients:
 
 
 def carried(extent: TpfExtent, facts: int, doing: ScenarioRunner, tell: Tell) -> CarriedClients:
-    """Search the most clients, each with another query; stored runs are not measured again."""
+    """Search the most clients, each with another query; stored runs are reused."""
     tried: dict[int, float | None] = {}
 
     def passes(clients: float) -> bool:
@@ -295,7 +295,7 @@ def carried(extent: TpfExtent, facts: int, doing: ScenarioRunner, tell: Tell) ->
 
 
 def sized(extent: TpfExtent, facts: int, clients: int) -> Scenario:
-    """Clients of a data set with about so many facts, of which one station's board changes."""
+    """Clients of a data set with about this number of facts, of which one station's board changes."""
     usual = scaled(extent, "incremental", clients, distinct=True)
     return Scenario(
         usual.system, clients, distinct=True, seconds=usual.seconds, spread=usual.spread,
@@ -304,14 +304,14 @@ def sized(extent: TpfExtent, facts: int, clients: int) -> Scenario:
 
 
 def staleness(outcome: CrowdOutcome) -> float | None:
-    """The 99th percentile of staleness, ms; ``None`` when some client had no answer."""
+    """The 99th percentile of staleness, ms; ``None`` if some client had no answer."""
     late = sorted(stale(outcome))
     answered = len({answer.client for answer in outcome.answers})
     return float(late[int(0.99 * (len(late) - 1))]) if late and answered == outcome.scenario.clients else None
 
 
 def capacity_table(capacities: list[CarriedClients]) -> PageTable:
-    """A table line for each size."""
+    """A line per size."""
     lines = []
     for capacity in capacities:
         passed = NOTHING if capacity.found.passed is None else f"{capacity.found.passed:.0f}"
@@ -328,7 +328,7 @@ WITHOUT = ("streamer-no-cache", "streamer-prototype-off")
 
 
 def claims(extent: TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
-    """The paper's claims beside ours; a claim that lacks what was to be measured says nothing."""
+    """The paper's claims next to ours; a claim that was not measured has no value."""
     for distinct in (False, True):
         yield from _servers(extent, measured, distinct)
     yield _clients(extent, measured)
@@ -344,7 +344,7 @@ def claims(extent: TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
 def _at_most_clients(extent: TpfExtent, measured: TpfOutcomes, distinct: bool, *systems: str) -> list[CrowdOutcome]:
     """Outcomes of systems at the largest number of clients at which all of them answered.
 
-    The cost of a system that says nothing is no evidence.
+    The cost of a system that does not answer is no evidence.
     """
     for clients in reversed(extent.distinct if distinct else extent.clients):
         outcomes = [measured.of(scaled(extent, system, clients, distinct=distinct)) for system in systems]
@@ -397,7 +397,7 @@ def _settling(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
 
 
 def _cache(extent: TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
-    """The time that the cache saves, of the same plan without it or of the prototype's way of doing without."""
+    """The time saved by the cache, compared with the same plan without it, or with the prototype's alternative."""
     on, off = (
         mean_later(measured.of(annotated(extent, "graphs", "expiration", system, "published")))
         for system in ("streamer", other)
@@ -409,7 +409,7 @@ def _cache(extent: TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClai
 
 
 def _proportional(extent: TpfExtent, measured: TpfOutcomes, other: str) -> ComparedClaim:
-    """Hypothesis 3, by 0 to 4 static patterns of five."""
+    """Hypothesis 3, for 0 to 4 static patterns of five."""
     shares = []
     for count in range(5):
         on, off = (mean_later(measured.of(with_static(extent, count, system))) for system in ("streamer", other))
@@ -439,7 +439,7 @@ def _order(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
 
 
 def _growth(extent: TpfExtent, measured: TpfOutcomes) -> Iterator[ComparedClaim]:
-    """Figure 4: intervals grow, expirations do not; and how iterations go where history is kept in place."""
+    """Figure 4: intervals grow, expirations do not; and iterations when the history is kept in place."""
     cases = (
         ("intervals_grow", "interval", "streamer-prototype-off", "published"),
         ("expirations_constant", "expiration", "streamer-prototype-off", "published"),

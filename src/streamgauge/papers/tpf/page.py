@@ -1,4 +1,4 @@
-"""The TPF Query Streamer's experiment done here: figures 2 to 4 and the hypotheses, beside what the paper says."""
+"""The page of the TPF Query Streamer's experiment: figures 2 to 4 and the hypotheses, next to the paper's."""
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -63,7 +63,7 @@ TOOK = ChartAxis("time of the iteration, ms")
 MOST_BINS = 80
 
 Curves = Mapping[int, tuple[str, Sequence[tuple[float, float]]]]
-"""Number of a series to its label and values."""
+"""Series number -> (label, values)."""
 
 SERIES: Final = (*NAMES.values(), *METHODS)
 """Series of the plots."""
@@ -71,7 +71,7 @@ SERIES: Final = (*NAMES.values(), *METHODS)
 
 @dataclass(frozen=True)
 class TpfRequest:
-    """A request: the extent, the folder of outcomes, the parts; ``done`` shows kept outcomes and measures nothing."""
+    """A request: extent, folder of outcomes, parts; ``done`` shows stored outcomes without measuring."""
 
     extent: TpfExtent
     runs: Path
@@ -80,7 +80,7 @@ class TpfRequest:
 
 
 def reproduce(wanted: TpfRequest, spark: "Callable[[], SparkSession]", tell: Tell) -> Reproduction:
-    """The experiment: what is not kept is measured now; engines that are absent say how to get them."""
+    """The experiment, of which missing parts are measured now; absent engines have a sentence."""
     absent = _absent()
     systems = tuple(system for system in NAMES if system not in absent)
     scenarios = list(_scenarios(wanted, systems))
@@ -93,7 +93,7 @@ def reproduce(wanted: TpfRequest, spark: "Callable[[], SparkSession]", tell: Tel
 
 
 def _absent() -> dict[str, str]:
-    """Engines that are not here, and the sentence of each."""
+    """Engines that are not installed, with the sentence of each."""
     reasons = {}
     for name in FOREIGN:
         try:
@@ -217,7 +217,7 @@ def _line(outcome: CrowdOutcome) -> TableLine:
 
 
 def _requests(outcome: CrowdOutcome) -> tuple[str, str]:
-    """A client's requests and kB to its first answer, and of each poll after that."""
+    """A client's requests and kB until its first answer, and per later poll."""
     cost = per_client(outcome)
     if cost is None:
         return NOTHING, NOTHING
@@ -225,7 +225,7 @@ def _requests(outcome: CrowdOutcome) -> tuple[str, str]:
 
 
 def _crossings(outcomes_by_system: dict[str, list[CrowdOutcome]]) -> Iterator[str]:
-    """From how many clients on the fragments server costs less than ``live`` and the broker."""
+    """The number of clients from which the fragments server costs less than ``live`` and the broker."""
     curve = {
         system: [(outcome.scenario.clients, outcome.server_percent) for outcome in outcomes]
         for system, outcomes in outcomes_by_system.items()
@@ -274,7 +274,7 @@ def _percent(value: float) -> str:
 
 
 def _annotations(drawing: ChartDrawing, extent: TpfExtent, measured: TpfOutcomes) -> PageSection:
-    """Figure 4: the time of each iteration by method of annotation."""
+    """Figure 4: the time of each iteration by annotation method."""
     figures: list[Figure] = []
     lines: list[TableLine] = []
     for label in LABELS:
@@ -337,7 +337,7 @@ def _share(value: float | None) -> str:
 
 
 def _spread(extent: TpfExtent, measured: TpfOutcomes, capacities: Sequence[CarriedClients]) -> PageSection:
-    """The caching proxy, a thousand clients, and the most that are kept fresh."""
+    """The caching proxy, a thousand clients, and the capacity."""
     tables = [_proxy(proxied(extent), measured), _herd(herd(extent), measured)]
     return PageSection(
         "shared", "Many clients at once", (), (*tables, *([capacity_table(list(capacities))] if capacities else []))
@@ -396,7 +396,7 @@ def _lacking(measured: TpfOutcomes, absent: dict[str, str]) -> PageSection:
 def curve_figures(
     drawing: ChartDrawing, title: str, curves: Curves, axes: tuple[ChartAxis, ChartAxis], show: Callable[[float], str]
 ) -> Iterator[Figure]:
-    """A table line for each series."""
+    """A line chart with a line per series."""
     x, y = axes
     lines = [
         charts.ChartLine(

@@ -1,1 +1,1 @@
-"""YABench (Kolchin et al., ICWE 2016): its experiments beside ours, and its oracle's rules."""
+"""YABench (Kolchin et al., ICWE 2016): its experiments next to ours, and its oracle's rules."""

@@ -1,6 +1,6 @@
-"""YABench's tables and figures from real engines, run here in real time, beside the published files.
+"""YABench's tables and figures from real engines, run in real time, next to the published files.
 
-Where figures differ from the published ones by more than claims.toml tolerates, a paragraph says so, and why.
+If figures differ from the published ones by more than claims.toml tolerates, a paragraph gives the reason.
 """
 
 from collections import Counter
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 POINTS: Final = PAPER.claims["recall_on_engines"].tolerance["at_most"]
-"""Medians of precision or recall that differ by more are named (0.05: five points of 100)."""
+"""Tolerated difference of medians of precision or recall (0.05: five percentage points)."""
 
 FACTOR: Final = PAPER.claims["delay_on_engines"].tolerance["factor"][1]
 LEAST_MS: Final = 50.0
-"""Median delays that differ by a greater factor, and by more than so many ms, are named."""
+"""Differences of median delays up to this are tolerated, whatever the factor, ms."""
 
 MEMORY_FACTOR: Final = PAPER.claims["memory_on_engines"].tolerance["factor"][1]
-"""Greatest memories that differ by a greater factor are named."""
+"""Tolerated factor between peaks of memory."""
 
 TORN: Final = PAPER.claims["recall_on_engines"].why
 
@@ -49,7 +49,7 @@ PARTS = {1: "Experiment 1", 2: "Experiment 2", 3: "Experiment 3"}
 
 @dataclass(frozen=True)
 class YabenchRuns:
-    """The runs of every test on every side, absent engines, published files, and whether Q1-Q7 had their stream."""
+    """The runs of every test on every side, absent engines, published files; ``hurricane``: Q1-Q7 had their stream."""
 
     done: Sequence[TrialOutcome]
     sides: Sequence[TrialSide]
@@ -71,7 +71,7 @@ class YabenchRuns:
         return [done for done in self.done if done.test.name == test and done.runs]
 
     def published(self, number: int, engine: str, load: str | None) -> PublishedLines | None:
-        """The result files, ``None`` where there are none."""
+        """The result files, ``None`` if there are none."""
         if self.results is None or load is None:
             return None
         try:
@@ -80,7 +80,7 @@ class YabenchRuns:
             return None
 
     def memory(self, number: int, engine: str, load: str | None) -> list[tuple[float, float]]:
-        """The published memory over time, empty where there is none."""
+        """The published memory over time, empty if there is none."""
         if self.results is None or load is None:
             return []
         try:
@@ -91,7 +91,7 @@ class YabenchRuns:
 
 @dataclass(frozen=True)
 class YabenchRequest:
-    """A request: engines, tests (all when empty), published files, CSRBench's stream, folder of runs."""
+    """A request: engines, tests (empty: all), published files, CSRBench's stream, folder of runs."""
 
     engines: tuple[str, ...]
     only: tuple[str, ...]
@@ -102,7 +102,7 @@ class YabenchRequest:
 
 
 def on_engines(wanted: YabenchRequest, spark: "Callable[[], SparkSession]", tell: Tell) -> Reproduction:
-    """YABench's experiments on these engines; those that are absent say how to get them."""
+    """YABench's experiments on these engines; absent engines have a sentence."""
     results = None if wanted.data is None else ResultFiles(wanted.data)
     trials_ = trials(wanted.hurricane, wanted.only)
     taking_part, absent = available(wanted.engines)
@@ -213,7 +213,7 @@ def _bound(yabench_runs: YabenchRuns, done: TrialOutcome) -> str:
 
 
 def _experiment(yabench_runs: YabenchRuns, number: int, heading: str, drawing: ChartDrawing) -> Iterator[PageSection]:
-    """Figures 3 and 4 (experiment 1), the same for experiments 2 and 3."""
+    """Figures 3 and 4 (experiment 1), and the same for experiments 2 and 3."""
     tests = list(dict.fromkeys(done.test.name for done in yabench_runs.done if done.test.number == number))
     if not tests:
         return
@@ -250,7 +250,7 @@ MEASURES: tuple[tuple[str, Value, Callable[[float], str]], ...] = (
 
 
 def _medians(yabench_runs: YabenchRuns, test: str, dones: Sequence[TrialOutcome]) -> PageTable:
-    """The medians over the runs by window, published ones above ours."""
+    """The medians over the runs by window, the published ones above ours."""
     shown = _shown(yabench_runs, dones)
     windows = max((lines.windows for _, lines in shown.values()), default=0)
     rows = [
@@ -268,7 +268,7 @@ def _cells(values: Sequence[float], show: Callable[[float], str], windows: int) 
 
 
 def _shown(yabench_runs: YabenchRuns, dones: Sequence[TrialOutcome]) -> dict[int, tuple[str, PublishedLines]]:
-    """Series to label and lines: published ones where there are files, and ours where the rules gave lines."""
+    """Series number -> (label, lines): published ones, if there are files, and ours, if the rules gave lines."""
     shown: dict[int, tuple[str, PublishedLines]] = {}
     for place, engine in enumerate(NAMES):
         lines = yabench_runs.published(dones[0].test.number, engine, dones[0].test.load)
@@ -291,7 +291,7 @@ def _titles(test: str, load: str | None, first: bool) -> tuple[str, str, str]:
 def _figures(
     yabench_runs: YabenchRuns, test: str, dones: Sequence[TrialOutcome], drawing: ChartDrawing
 ) -> Iterator[Figure]:
-    """Boxes of correctness and delay, memory, and for experiment 1 small the result sizes (figure 4d)."""
+    """Boxes of correctness and delay, memory, and result sizes for experiment 1 small (figure 4d)."""
     trial = dones[0].test
     shown = _shown(yabench_runs, dones)
     right, late, used = _titles(test, trial.load, trial.number == 1)
@@ -338,12 +338,12 @@ def _modes(done: TrialOutcome) -> Iterator[TableLine]:
 
 
 def ours(done: TrialOutcome) -> PublishedLines:
-    """The lines of the runs, as published ones are held."""
+    """The lines of the runs in the form of published ones."""
     return PublishedLines({f"{number}": list(kept.lines) for number, kept in enumerate(done.runs) if kept.lines})
 
 
 def paragraph(done: TrialOutcome, published: PublishedLines, memory: Sequence[float]) -> str:
-    """The figures that differ from the published files of the same load, and why; a sentence when none does."""
+    """The figures that differ from the published files of the same load, with the reason, or that none does."""
     mine = ours(done)
     name = f"{done.test.name}, {done.side.label} beside the published {NAMES[done.side.published]}"
     if not mine.files:
@@ -380,7 +380,7 @@ def _delays(mine: PublishedLines, theirs: PublishedLines) -> Iterator[str]:
 
 
 def greatest_memory(done: TrialOutcome) -> float:
-    """MiB, the median over the runs of each run's greatest; 0 without samples."""
+    """The median over the runs of peak memory, MiB; 0 without samples."""
     peaks = [max((value for _, value in kept.memory), default=0.0) for kept in done.runs]
     return median(peaks) if peaks else 0.0
 

@@ -1,4 +1,4 @@
-"""YABench's experiments and published result files, expected sizes of streams made again, its text beside its files."""
+"""YABench's experiments and result files, expected sizes of regenerated streams, and its text against its files."""
 
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
@@ -36,7 +36,7 @@ SIZE: Final = 5000
 
 @dataclass(frozen=True)
 class YabenchExperiment:
-    """One experiment: its query with parameters, its seed and duration (ms), the stations of each load."""
+    """An experiment: query and parameters, seed, duration (ms), number of stations by load."""
 
     query: str
     parameters: dict[str, str]
@@ -50,7 +50,7 @@ EXPERIMENTS: Final = {number: YabenchExperiment(**PAPER.value(f"experiment_{numb
 
 @dataclass(frozen=True)
 class PublishedLines:
-    """The result files of one experiment, engine and load (or test), in order of their names."""
+    """The result files of an experiment, engine and load (or test), sorted by name."""
 
     files: dict[str, list[OracleLine]]
 
@@ -60,16 +60,16 @@ class PublishedLines:
         return max(map(len, self.files.values()))
 
     def column(self, value: Callable[[OracleLine], float], window: int) -> list[float]:
-        """A figure of one window (from 0) over the runs."""
+        """A figure of one window (from 0) for each run."""
         return [value(lines[window]) for lines in self.files.values() if window < len(lines)]
 
     def medians(self, value: Callable[[OracleLine], float]) -> list[float]:
-        """The medians over the runs, a window each."""
+        """The medians over the runs, by window."""
         return [median(self.column(value, window)) for window in range(self.windows)]
 
 
 class ResultFiles:
-    """The published files below a folder; ForeignError names what is missing or wrong."""
+    """The published files in a folder; ForeignError names a missing or invalid one."""
 
     def __init__(self, data: Path) -> None:
         """``data`` holds ``experiments`` (or is it)."""
@@ -97,11 +97,11 @@ class ResultFiles:
         return PublishedLines({file.name: _lines(file) for file in files})
 
     def memory(self, number: int, engine: str, load: str) -> list[float]:
-        """The resident memory over time in MiB, mean over the runs."""
+        """The resident memory over time in MiB, averaged over the runs."""
         return [size for _, size in self.memory_over_time(number, engine, load)]
 
     def memory_over_time(self, number: int, engine: str, load: str) -> list[tuple[float, float]]:
-        """The resident memory in MiB with its times (s), mean over the runs."""
+        """(time in s, resident memory in MiB), averaged over the runs."""
         _, samples = read_samples(self.folder(number, engine) / f"P_{load}_agg", 0)
         return [(sample.at / 1e9, sample.rss / MIB) for sample in samples]
 
@@ -117,13 +117,13 @@ def _lines(file: Path) -> list[OracleLine]:
 
 
 def percent_of(values: Sequence[float]) -> str:
-    """Shares as percent, from lowest to highest."""
+    """The range of shares in percent."""
     low, high = percent(min(values)), percent(max(values))
     return low if low == high else f"{low} to {high}"
 
 
 Sizes = list[tuple[int, int]]
-"""Expected rows and input triples, a window each."""
+"""(expected rows, input triples) by window."""
 
 
 def query_of(experiment: YabenchExperiment) -> tuple[str, ContinuousQuery]:
@@ -157,7 +157,7 @@ def tables(
     tell: Tell,
     steps: ReproductionSteps,
 ) -> Iterator[PageTable]:
-    """A table per experiment and engine that can be compared."""
+    """A table for each comparable experiment and engine."""
     lines: dict[tuple[int, str], list[TableLine]] = {(1, "csparql"): [], (1, "cqels"): [], (2, "csparql"): []}
     todo = [(number, load) for number in (1, 2) for load in loads]
     for done, (number, load) in enumerate(todo):
@@ -185,13 +185,13 @@ def _load(results: ResultFiles, spark: "Callable[[], SparkSession]", number: int
 
 
 def closing(experiment: YabenchExperiment, stream: Path, means: Means, windows: int) -> Sizes:
-    """The sizes of the windows that close: closed at both ends, from 0 on."""
+    """The sizes of windows that close: closed at both ends, from 0 on."""
     reports = expected_reports(query_of(experiment)[1], YABENCH, stream, means, windows=windows)
     return [(len(report.rows), report.content) for report in reports]
 
 
 def changing(experiment: YabenchExperiment, stream: Path, means: Means, inputs: Sequence[int]) -> Sizes:
-    """New rows by the slide in which they are due; the triples are those of the same closed windows."""
+    """New rows by the slide in which they are due; triples are those of the corresponding closed windows."""
     query = query_of(experiment)[1]
     reports = expected_reports(query, YABENCH_CHANGE, stream, means, advance_to=experiment.duration)
     rows: Counter[int] = Counter()
@@ -201,7 +201,7 @@ def changing(experiment: YabenchExperiment, stream: Path, means: Means, inputs: 
 
 
 def compared(load: str, published: PublishedLines, ours: Sizes) -> Iterator[TableLine]:
-    """A line per window: what all files say, and ours."""
+    """A line per window with the values of all files and ours."""
     for window in range(published.windows):
         rows_told = [
             (line.expected, line.input) for lines in published.files.values() for line in lines[window : window + 1]
@@ -215,7 +215,7 @@ def compared(load: str, published: PublishedLines, ours: Sizes) -> Iterator[Tabl
 
 
 SAME, OTHER = "the files agree", "the files say otherwise"
-"""The outcome of a claim of the text, which is not a value of ours: it counts for neither side."""
+"""The outcome of a claim of the text; it is not counted, as it does not concern our values."""
 
 
 def claims(results: ResultFiles) -> PageTable:
@@ -288,7 +288,7 @@ def _averages(results: ResultFiles) -> Iterator[ComparedClaim]:
 
 
 def _last_results(results: ResultFiles) -> Iterator[ComparedClaim]:
-    """Table 2's lower bound; in the text only that small is about 30 s."""
+    """Table 2's lower bound; the text only says that small is about 30 s."""
     for load in ("small", "medium", "big"):
         arrival = last_result(results.lines(1, "cqels", load))
         name = "last_result_small" if load == "small" else "last_result"
@@ -296,5 +296,5 @@ def _last_results(results: ResultFiles) -> Iterator[ComparedClaim]:
 
 
 def last_result(lines: PublishedLines) -> float:
-    """The arrival of the last result at the least (s): the last window's end plus its mean delay."""
+    """A lower bound of the arrival of the last result (s): the last window's end plus its mean delay."""
     return fmean(lines.column(lambda line: line.end + line.delay, lines.windows - 1)) / 1000

@@ -1,8 +1,8 @@
-"""Input and output of YABench's oracle (YABench/yabench a3acfe2), with its slips.
+"""Input and output of YABench's oracle (YABench/yabench a3acfe2), with its quirks.
 
-It reads triple by triple, one read ahead: a triple read ahead stays in the next window's content however late it is,
-and is not in the buffer. It writes a line a window into ORACLE_ files, into which records of content changes are
-gathered.
+It reads triple by triple, one ahead: the triple read ahead stays in the next window's content however late it is,
+and is not in the buffer. It writes a line per window into ORACLE_ files, in which records of content changes are
+merged.
 """
 
 from bisect import bisect_left, bisect_right, insort
@@ -22,7 +22,7 @@ Solution = frozenset[tuple[str, str]]
 
 @dataclass(frozen=True, slots=True)
 class OracleWindow:
-    """A window's borders (ms, both inside) and its triples."""
+    """A window's borders (ms, both inclusive) and its triples."""
 
     start: int
     end: int
@@ -31,14 +31,14 @@ class OracleWindow:
 
 @dataclass(frozen=True, slots=True)
 class EngineReport:
-    """An engine's report: ms after the feed's start, and its rows."""
+    """An engine's report: ms after the start of the feed, and its rows."""
 
     end: int
     rows: tuple[Solution, ...]
 
 
 class InputReader:
-    """The input stream: what was read into the present window, and a sorted buffer of what windows held."""
+    """The input stream: the content of the current window, and a sorted buffer of earlier contents."""
 
     def __init__(self, stream: Sequence[Timed]) -> None:
         self._stream = stream
@@ -49,7 +49,7 @@ class InputReader:
         self._graph: int | None = None
 
     def window(self, start: int, end: int) -> OracleWindow | None:
-        """The content of the next window, read as far as its end; ``None`` after the stream's last triple."""
+        """The content of the next window, read up to its end; ``None`` after the stream's last triple."""
         self._content = [timed for timed in self._content if timed[0] >= start]
         begin = self._at
         while self._at < len(self._stream) and self._stream[self._at][0] <= end:
@@ -65,7 +65,7 @@ class InputReader:
         return window
 
     def next_time(self) -> int | None:
-        """The time of the next triple, which is put into the content; ``None`` at the end."""
+        """The time of the next triple, which is added to the content; ``None`` at the end."""
         if self._at >= len(self._stream):
             return None
         self._content.append(self._stream[self._at])
@@ -93,7 +93,7 @@ class InputReader:
         return OracleWindow(start, start, tuple(kept))
 
     def without_first(self, window: OracleWindow) -> OracleWindow:
-        """The window without its first moment; RefusedError where YABench's oracle stops for want of a later one."""
+        """The window without its first time; RefusedError if there is no later one, as YABench's oracle fails."""
         at = bisect_left(self._buffer, (window.start + 1,))
         if at == len(self._buffer):
             raise RefusedError(f"YABench's oracle fails at {window.end} ms: no start is left to try in gracious mode")
@@ -101,7 +101,7 @@ class InputReader:
         return OracleWindow(start, window.end, tuple(self._buffer[at : self._after(window.end)]))
 
     def size(self, start: int, end: int) -> int:
-        """The number of triples of the buffer between two times, both inside."""
+        """The number of triples in the buffer between two times, both inclusive."""
         return max(0, self._after(end) - bisect_left(self._buffer, (start,)))
 
     def purge(self, floor: int) -> None:
@@ -114,7 +114,7 @@ class InputReader:
         return bisect_right(self._buffer, end, key=lambda timed: timed[0])
 
     def _keep(self, triples: Iterable[Timed]) -> None:
-        """Insert triples into the sorted buffer, each once; they come nearly sorted."""
+        """Insert triples into the sorted buffer without duplicates; they come nearly sorted."""
         for timed in triples:
             if timed not in self._held:
                 self._held.add(timed)
@@ -122,7 +122,7 @@ class InputReader:
 
 
 class EngineReports:
-    """The engine's reports in order; a last report without rows is never seen (it is lost in reading)."""
+    """The engine's reports in order; a last report without rows is dropped, as YABench's reader loses it."""
 
     def __init__(self, answers: Sequence[Answer], started: int) -> None:
         """``started`` is the feed's start on the answers' clock, ns."""
@@ -141,7 +141,7 @@ class EngineReports:
         return report
 
     def at(self, index: int) -> EngineReport | None:
-        """The report of that place; ``None`` after the last."""
+        """The report at a place; ``None`` after the last."""
         return self._said[index] if index < len(self._said) else None
 
 
@@ -158,12 +158,12 @@ Ask = Callable[[OracleWindow], tuple[Solution, ...]]
 """Evaluates the query over the content of a window."""
 
 UNSET = -1
-"""The number that YABench writes, and adds up, where a record has no such figure."""
+"""The number that YABench writes, and adds up, for an absent figure."""
 
 
 @dataclass(frozen=True, slots=True)
 class OracleLine:
-    """One line: sizes in rows and triples, borders and delay in ms; ``found`` counts rows that both sides have."""
+    """A line: sizes in rows and triples, borders and delay in ms; ``found`` counts rows on both sides."""
 
     precision: float
     recall: float
@@ -176,13 +176,13 @@ class OracleLine:
     found: int = 0
 
     def text(self) -> str:
-        """The line as YABench writes it."""
+        """The line in YABench's format."""
         cells = (self.actual, self.expected, self.input, self.start, self.end, self.delay)
         return ",".join(map(str, (self.precision, self.recall, *cells)))
 
 
 def parse(text: str) -> OracleLine:
-    """The line of a text; ValueError when it has not eight numbers."""
+    """Parse a line; ValueError unless it has eight numbers."""
     cells = text.strip().split(",")
     if len(cells) != 8:
         raise ValueError(f"eight numbers are expected: {text[:80]}")
@@ -191,12 +191,12 @@ def parse(text: str) -> OracleLine:
 
 
 MOST_EMPTY = 300_000
-"""Windows without a record that are written one after the other."""
+"""Maximum number of consecutive windows without a record."""
 
 
 @dataclass
 class OracleWriter:
-    """Records to lines: by the slide in which a record ends; means over records; ``size_of`` counts input triples."""
+    """Merges records into lines, by the slide in which they end; ``size_of`` counts input triples."""
 
     size: int
     slide: int
@@ -207,7 +207,7 @@ class OracleWriter:
     _first: bool = True
 
     def add(self, record: OracleLine) -> None:
-        """Take a record; those before it are written as a line when it belongs to a later window."""
+        """Add a record; if it is of a later window, the previous records are written as a line."""
         number = self.number(record.end)
         if number == self._number or self._first:
             self._records.append(record)
@@ -224,7 +224,7 @@ class OracleWriter:
         return max(0, -(-end // self.slide) - 1)
 
     def flush(self) -> list[OracleLine]:
-        """Every line, the last one too. (YABench writes a line of nonsense when there was no record at all.)"""
+        """All lines with the last one. (Without any record YABench writes a meaningless line.)"""
         if self._records:
             self.lines.append(self._merged(self._records))
         return self.lines

@@ -1,6 +1,6 @@
-"""YABench's experiments 1, 2 and 4 and figure 5 beside ours: expected sizes, simulated engines, the text's figures.
+"""The page of YABench's experiments 1, 2 and 4 and figure 5: expected sizes, simulated engines, the text's figures.
 
-The engines that YABench describes are simulated as CSPARQL_DOES and CQELS_DOES say; nothing else is assumed.
+The engines that YABench describes are simulated as stated by CSPARQL_DOES and CQELS_DOES, without other assumptions.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 
 Shown = Mapping[int, tuple[str, PublishedLines]]
-"""Number of a series to its label and lines."""
+"""Series number -> (label, lines)."""
 
 DELAY = ChartAxis("delay, ms", ",~r", None, "symlog")
 MOST_BINS = 60
@@ -116,7 +116,7 @@ def _over_time(label: str, values: Sequence[tuple[float, float]]) -> list[Point]
 def size_and_delay(
     drawing: ChartDrawing, title: str, curves: Mapping[int, tuple[str, Sequence[OracleLine]]]
 ) -> Iterator[Figure]:
-    """Figure 4d: result size and delay of one run, a point a window."""
+    """Figure 4d: result size and delay of one run, by window."""
     points = {
         series: [
             Point(line.actual, line.delay, f"{label}, W{at}: {number(line.actual)} rows, {duration(line.delay)}")
@@ -131,7 +131,7 @@ def size_and_delay(
 
 
 def borders(drawing: ChartDrawing, title: str, lines: Sequence[OracleLine], size_ms: int) -> Iterator[Figure]:
-    """Figure 6: each window's borders, and those that gracious mode found."""
+    """Figure 6: each window's borders, and those found by gracious mode."""
     fits = [_fit(place, line, size_ms) for place, line in enumerate(lines)]
     if fits:
         sizes = (FULL._replace(height=24 * len(fits)), PHONE._replace(height=24 * len(fits)))
@@ -150,7 +150,7 @@ def _fit(place: int, line: OracleLine, size_ms: int) -> charts.FittedBorders:
 NS = 1_000_000
 
 FIRST, OTHERS = 10, 2
-"""ms between the triples of the first observation, while the engine starts up, and of the others."""
+"""ms between the triples of the first observation, while the engine starts, and of the others."""
 LATE = 40
 """How late (ms) the first observation came to CQELS in the run without gracious mode."""
 
@@ -158,9 +158,9 @@ RANGE = replace(YABENCH_CHANGE, name="pure RANGE", scope=Scope.RANGE, borders=Bo
 
 
 def csparql(stream: Sequence[StreamElement], query: ContinuousQuery, until: int) -> tuple[Answer, ...]:
-    """Triples come one by one; windows start within the first observation, so each border tears one in two.
+    """Triples arrive one by one, and windows start within the first observation, so each border splits one.
 
-    No window then holds the observation on its border whole, and it is in no answer.
+    No window then contains the observation on its border completely, so it is in no answer.
     """
     numbers = count()
     torn = [
@@ -174,10 +174,10 @@ def csparql(stream: Sequence[StreamElement], query: ContinuousQuery, until: int)
 
 
 def cqels(stream: Sequence[StreamElement], query: ContinuousQuery, until: int, late: int = 0) -> tuple[Answer, ...]:
-    """The query has no SLIDE: at every observation the rows that are new over (t - 5 s, t], one a report.
+    """The query has no SLIDE: each observation reports the rows that are new over (t - 5 s, t], one per report.
 
     First those in which the new observation is ?ob1, then those in which it is ?ob2, oldest partner first; the first
-    observation may come ``late`` (ms).
+    observation arrives ``late`` (ms).
     """
     fed = [replace(stream[0], time=stream[0].time + late), *stream[1:]]
     reports = expected(fed, query, RANGE, until, 0)
@@ -209,7 +209,7 @@ def judged(
     answers: tuple[Answer, ...],
     settings: RuleSettings,
 ) -> list[OracleLine]:
-    """The lines that YABench's oracle writes; one answer per row is judged on content change."""
+    """The lines of YABench's oracle; answers of one row each are judged on content change."""
     semantics = YABENCH_CHANGE if all(len(answer.added) == 1 for answer in answers) else YABENCH
     return rules.lines(_run(query, answers, semantics, stream[-1].time), stream, settings)
 
@@ -255,7 +255,7 @@ _NOT_TO_BE_HAD: Final = tuple(PAPER.value("not_to_be_had"))
 MODES: Final = ("non-gracious", "gracious")
 
 Lines = dict[tuple[str, str], list[OracleLine]]
-"""(engine, mode) to the lines of experiment 4."""
+"""(engine, mode) -> the lines of experiment 4."""
 
 
 def reproduce(
@@ -265,7 +265,7 @@ def reproduce(
     tell: Tell = lambda _what, _share: None,
     keep: Path | None = None,
 ) -> Reproduction:
-    """Every figure that can be had, beside the published one; sizes are kept below ``keep``."""
+    """Every available figure next to the published one; sizes are stored below ``keep``."""
     results = ResultFiles(data)
     steps = ReproductionSteps(keep, data)
     tell("experiment 4", 0.0)
@@ -305,7 +305,7 @@ def _json(table: PageTable) -> dict[str, object]:
 
 
 def experiment_4(spark: "Callable[[], SparkSession]") -> Lines:
-    """The lines of YABench's oracle on the simulated engines."""
+    """The lines of YABench's oracle for the simulated engines."""
     experiment = EXPERIMENTS[4]
     with TemporaryDirectory() as scratch:
         stream = tuple(elements(generate(spark, experiment, "one", Path(scratch) / "stream")))
@@ -355,7 +355,7 @@ def cells(line: OracleLine | None) -> tuple[str, str, str]:
 
 
 def _borders(ours: Lines) -> Iterator[Figure]:
-    """Figure 6: the windows as they are, and as gracious mode moved them."""
+    """Figure 6: the windows, and their borders in gracious mode."""
     drawing = ChartDrawing()
     for engine in NAMES:
         title = f"{NAMES[engine]}: the borders that gracious mode finds"

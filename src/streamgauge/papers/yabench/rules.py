@@ -39,7 +39,7 @@ from streamgauge.semantics.refusal import RefusedError
 
 @dataclass(slots=True)
 class _UnmatchedReport:
-    """The first report without a match, kept for the next time, and whether an earlier one matched."""
+    """The first unmatched report, kept for the next time, and whether an earlier one matched."""
 
     kept: EngineReport | None = None
     matched: bool = False
@@ -54,7 +54,7 @@ class _Comparator:
 
 
 class _PlainComparator(_Comparator):
-    """Content change without gracious mode; ``single`` drops one report that matches nothing, else many."""
+    """Content change without gracious mode; ``single`` drops one unmatched report, otherwise many."""
 
     _kept: EngineReport | None = None
     _single = True
@@ -91,7 +91,7 @@ class _PlainComparator(_Comparator):
         self._kept = match_.kept if match_.matched else None
 
     def _match(self, content: OracleWindow, expected: list[Solution], report: EngineReport) -> _UnmatchedReport:
-        """Take reports as long as they match a row that is expected; the first that does not ends it."""
+        """Take reports while they match an expected row; the first other one stops it."""
         matched = False
         while True:
             if len(report.rows) != 1 or report.rows[0] not in expected:
@@ -115,18 +115,18 @@ class _PlainComparator(_Comparator):
 
 
 def is_empty(rows: tuple[Solution, ...]) -> bool:
-    """Whether there is no solution, or one that binds nothing."""
+    """Whether there are no solutions, or only the empty one."""
     return not rows or (len(rows) == 1 and not rows[0])
 
 
 def without(current: tuple[Solution, ...], previous: tuple[Solution, ...] | None) -> list[Solution]:
-    """The rows that the last result with new rows did not have; all copies of one that it had are gone."""
+    """The rows that the last result with new rows lacked; all copies of its rows are removed."""
     old = set(previous or ())
     return [row for row in current if row not in old]
 
 
 def left_over(out: OracleWriter, reports: EngineReports) -> None:
-    """Add a record for each report left at the end of the stream."""
+    """Add a record for each remaining report at the end of the stream."""
     while (report := reports.next()) is not None:
         start = out.number(report.end) * out.slide
         out.add(OracleLine(0.0, 1.0, len(report.rows), UNSET, UNSET, start, report.end, UNSET))
@@ -134,7 +134,7 @@ def left_over(out: OracleWriter, reports: EngineReports) -> None:
 
 @dataclass(slots=True)
 class _TriedContent:
-    """The outcome of one content: rows still expected, rows taken, the place of the next report."""
+    """The outcome of a content: rows still expected, rows taken, index of the next report."""
 
     expected: list[Solution]
     rows: int
@@ -144,7 +144,7 @@ class _TriedContent:
 
 
 class _GraciousComparator(_Comparator):
-    """Content change in gracious mode; RefusedError where YABench's oracle fails or never ends."""
+    """Content change in gracious mode; RefusedError if YABench's oracle fails or does not end."""
 
     _at = 0
     _current: tuple[Solution, ...] = ()
@@ -167,7 +167,7 @@ class _GraciousComparator(_Comparator):
         return self._out.flush()
 
     def _fit(self, content: OracleWindow) -> None:
-        """Try contents until one gives all new rows, none is left, or the last that matched in part is taken."""
+        """Try contents until one gives all new rows, none is left, or the last partial match is accepted."""
         partly: OracleWindow | None = None
         back = False
         while True:
@@ -187,7 +187,7 @@ class _GraciousComparator(_Comparator):
             content = partly if back and partly else self._reader.without_first(content)
 
     def _try(self, content: OracleWindow, expected: list[Solution], *, back: bool) -> _TriedContent:
-        """Take reports in order while they are expected; going back, what is missing then is recorded as missing."""
+        """Take reports in order while they are expected; when going back, record the rest as missing."""
         place = self._at
         report = self._reports.at(place)
         assert report is not None
@@ -225,11 +225,11 @@ ABOUT = (
 )
 
 MAX_TRIPLES = 400_000_000
-"""Maximum number of triples its content-change comparator may read: it queries the whole window at every time."""
+"""Maximum number of triples for its content-change comparator, which queries the whole window at every time."""
 
 
 def judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> Verdict:
-    """The verdict by its lines: precision and recall are means over them; unknown where its oracle fails."""
+    """The verdict by its lines, with mean precision and recall; unknown if its oracle fails."""
     lines_ = lines(run, elements, settings)
     if not lines_:
         raise RefusedError("the engine reported nothing that YABench's oracle sees: it scores no window")
@@ -256,7 +256,7 @@ def judge(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -
 
 
 def lines(run: Run, elements: Sequence[StreamElement], settings: RuleSettings) -> list[OracleLine]:
-    """The lines of its ORACLE_ file for a run; RefusedError for what it does not know or fails at."""
+    """The lines of a run's ORACLE_ file; RefusedError for what its oracle does not support or fails at."""
     header = run.header
     answering = WindowQuery(header.query, "YABench")
     if header.query.static:
@@ -285,7 +285,7 @@ def _stream(ordered: Sequence[StreamElement]) -> list[Timed]:
 
 
 def _refuse_size(stream: Sequence[Timed], size: int) -> None:
-    """Refuse what would take days: YABench's own oracle never finished its big content-change runs."""
+    """Refuse runs of days: YABench's own oracle never finished its big content-change runs."""
     times = {time for time, _ in stream}
     span = max(times, default=0) - min(times, default=0) + 1
     looked = len(times) * len(stream) * min(1.0, size / span)
@@ -297,7 +297,7 @@ def _refuse_size(stream: Sequence[Timed], size: int) -> None:
 
 
 def _declared(number: int, line: OracleLine, run: Run) -> tuple[int, int]:
-    """The borders (ms) that the window of a line would have if none were moved."""
+    """The borders (ms) of a line's window if none were moved."""
     window = run.header.query.window
     if Report.WINDOW_CLOSE in run.header.semantics.report:
         end = (number + 1) * window.slide
@@ -307,7 +307,7 @@ def _declared(number: int, line: OracleLine, run: Run) -> tuple[int, int]:
 
 
 def _window(number: int, line: OracleLine, declared: tuple[int, int], settings: RuleSettings) -> WindowVerdict:
-    """A line as a window; in gracious mode it has the borders that were fitted beside its own, and no delay."""
+    """A line as a window; in gracious mode with the fitted borders, and without a delay."""
     start, end = declared if settings.gracious else (line.start, line.end)
     return WindowVerdict(
         index=number,
@@ -343,7 +343,7 @@ class BagScore:
 
 
 class _CloseComparator(_Comparator):
-    """Window close: a line per report; windows after the last report are never scored, nor reports after the stream."""
+    """Window close: a line per report; windows after the last report and reports after the stream are not scored."""
 
     def lines(self, *, gracious: bool) -> list[OracleLine]:
         lines_: list[OracleLine] = []
@@ -370,7 +370,7 @@ class _CloseComparator(_Comparator):
         return OracleLine(score.precision, score.recall, *sizes, max(0, start), end, delay, score.found)
 
     def _start(self, report: EngineReport, content: OracleWindow, start: int, best: BagScore) -> tuple[int, BagScore]:
-        """Move the start right by one time after another while recall does not fall."""
+        """Move the start right from time to time while recall does not fall."""
         if best.recall < 1:
             for time in sorted({time for time, _ in content.triples})[1:]:
                 score = BagScore.of(self._ask(self._reader.from_buffer(time)), report.rows)

@@ -1,4 +1,4 @@
-"""YABench's experiments on real engines: what is run in real time and kept, and its lines by YABench's own rules."""
+"""YABench's experiments on real engines, run in real time and stored, with lines by YABench's own rules."""
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -34,20 +34,20 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTLE_MS = 2000
-"""How long beyond a window's size time goes on after the stream's end, so that the last window closes (as YABench)."""
+"""Additional time after the stream's end plus a window, so that the last window closes, as in YABench."""
 
 HURRICANE_MS = 33_000
 STAND_IN = {"stations": 28, "duration": HURRICANE_MS, "humidity": True, "values": "normal"}
-"""A stream like CSRBench's: 34 s, about 28 observations of temperature and as many of humidity a second."""
+"""A substitute for CSRBench's stream: 34 s, about 28 observations each of temperature and humidity per second."""
 THEIR_STATION, OUR_STATION = "System_C1190", "System_A0"
-"""The station that Q7 compares with, in CSRBench's data and in the stand-in."""
+"""The station of Q7, in CSRBench's data and in the substitute."""
 
 
 @dataclass(frozen=True)
 class YabenchTrial:
-    """One test: its name, the experiment's number (0 for CSRBench's queries), published load, workload and query.
+    """A test: name, number of the experiment (0: CSRBench's queries), published load, workload and query.
 
-    ``duration`` of the stream and size of its ``window`` in ms.
+    ``duration`` of the stream and size of its ``window`` are in ms.
     """
 
     name: str
@@ -64,7 +64,7 @@ class YabenchTrial:
 
 @dataclass(frozen=True)
 class TrialSide:
-    """An engine under a semantics, and whose published files it is beside."""
+    """An engine under a semantics, and the engine whose published files it is compared with."""
 
     engine: str
     semantics: str
@@ -73,30 +73,30 @@ class TrialSide:
 
     @property
     def label(self) -> str:
-        """Engine and semantics, the latter when it is not the engine's own."""
+        """The engine, with the semantics if it is not the engine's own."""
         return self.engine if self.engine == self.published else f"{self.engine} as {self.semantics}"
 
 
 OPTIONS: dict[str, dict[str, Any]] = {"csparql": {"settle": 0}}
-"""Options of engines: time goes on until the last window has closed, so C-SPARQL need not wait after it."""
+"""Options of engines: time advances until the last window has closed, so C-SPARQL need not wait after it."""
 
 OWN = {"csparql": ("csparql-0.9.7-wall",), "cqels": ("cqels-1.x-yabench",), "live": ("yabench", "yabench-change")}
-"""Semantics of an engine as YABench ran it, `live` under both of its oracle's semantics; others have their first."""
+"""Semantics of engines as YABench ran them, and of `live` both of its oracle's; others have their first profile."""
 
 
 def sides(engine: str) -> tuple[TrialSide, ...]:
-    """The sides on which an engine takes part."""
+    """The semantics under which an engine takes part."""
     names = OWN.get(engine) or (profiles(load(engine)) or ("rspql",))[:1]
     return tuple(TrialSide(engine, name, _beside(name), OPTIONS.get(engine, {})) for name in names)
 
 
 def _beside(name: str) -> str:
-    """C-SPARQL's files for who reports windows that close, CQELS's for who reports changes."""
+    """C-SPARQL's files for engines that report at window close, CQELS's for those that report changes."""
     return "cqels" if Report.CONTENT_CHANGE in profile(name).report else "csparql"
 
 
 def trials(hurricane: Path | None, only: Sequence[str]) -> tuple[YabenchTrial, ...]:
-    """Every test, or those named (a name, or its part before the slash); ExperimentError lists the names there are."""
+    """All tests, or those selected by name or prefix; ExperimentError lists the names."""
     trials_ = (*_generated(), *_csrbench(hurricane))
     unknown = [name for name in only if not any(_named(test, name) for test in trials_)]
     if unknown:
@@ -109,7 +109,7 @@ def _named(test: YabenchTrial, name: str) -> bool:
 
 
 def _generated() -> tuple[YabenchTrial, ...]:
-    """Experiments 1 to 4, experiment 2 small with the paper's one station too; experiment 3 has no published files."""
+    """Experiments 1 to 4, with a variant of experiment 2 small with the paper's one station."""
     trials_ = [_weather(f"E1/{load}", 1, load) for load in LOADS]
     trials_.append(replace(_weather("E2/small-1", 2, "small", stations=1), load=None))
     trials_ += [_weather(f"E2/{load}", 2, load) for load in LOADS]
@@ -128,7 +128,7 @@ def _weather(name: str, number: int, load: str, stations: int | None = None) -> 
 
 
 def _csrbench(hurricane: Path | None) -> tuple[YabenchTrial, ...]:
-    """Q1 to Q7 on CSRBench's stream, or on the stand-in where that is not there."""
+    """Q1 to Q7 on CSRBench's stream, or on the substitute."""
     workload: dict[str, Any] = {"name": "weather", **STAND_IN}
     if hurricane is not None:
         workload = {"name": "csrbench", "data": str(hurricane)}
@@ -145,7 +145,7 @@ def _text(number: int, hurricane: Path | None) -> str:
 
 
 def experiment(test: YabenchTrial, side: TrialSide, repetitions: int) -> Experiment:
-    """The experiment file of a test: real time, one seed, as often as YABench did."""
+    """The experiment file of a test: real time, one seed, YABench's number of repetitions."""
     return Experiment.model_validate(
         {
             "name": test.name,
@@ -160,7 +160,7 @@ def experiment(test: YabenchTrial, side: TrialSide, repetitions: int) -> Experim
 
 
 AROUND_MS = 15_000
-"""About how long starting, judging and keeping a run take beside its stream, for the time that is left."""
+"""Estimated overhead of a run besides its stream, for the remaining time."""
 
 MIB = 2**20
 
@@ -175,9 +175,9 @@ class TableOneCell(StrEnum):
 
 @dataclass(frozen=True)
 class TrialRun:
-    """A run as it is shown: the common judge's words, YABench's lines, and memory (MiB) over time (s).
+    """A stored run: the common judge's results, YABench's lines, and memory (MiB) over time (s).
 
-    ``refused`` says why YABench's rules gave no lines; ``outcome`` is for CSRBench's queries only.
+    ``refused`` is the reason if YABench's rules gave no lines; ``outcome`` is for CSRBench's queries only.
     """
 
     folder: Path
@@ -196,7 +196,7 @@ class TrialRun:
 
 @dataclass(frozen=True)
 class TrialOutcome:
-    """A test on one side: its runs, or why there are none."""
+    """A test on one side: its runs, or the reason why there are none."""
 
     test: YabenchTrial
     side: TrialSide
@@ -206,7 +206,7 @@ class TrialOutcome:
 
 @dataclass(frozen=True)
 class TrialRunner:
-    """The means of doing the tests: folder of the runs, Spark, repetitions, and the receiver of progress."""
+    """The folder of runs, Spark, repetitions, and the receiver of progress."""
 
     out: Path
     spark: "Callable[[], SparkSession]"
@@ -215,7 +215,7 @@ class TrialRunner:
 
 
 def available(engines: Iterable[str]) -> tuple[tuple[TrialSide, ...], dict[str, str]]:
-    """The sides of the engines that are here, and the sentence of each that is not."""
+    """The sides of the installed engines, and the sentence of each absent one."""
     sides_: list[TrialSide] = []
     absent: dict[str, str] = {}
     for name in engines:
@@ -228,7 +228,7 @@ def available(engines: Iterable[str]) -> tuple[tuple[TrialSide, ...], dict[str, 
 
 
 def do(trials: Sequence[YabenchTrial], taking_part: Sequence[TrialSide], doer: TrialRunner) -> Iterator[TrialOutcome]:
-    """Every test on every side; a test that an engine refuses says so. Runs that exist are not done again."""
+    """Run every test on every side; existing runs are reused, and refusals have a reason."""
     todo = [(test, side) for test in trials for side in taking_part]
     lengths = [_length(test, doer) for test, _ in todo]
     for place, (test, side) in enumerate(todo):
@@ -266,13 +266,13 @@ def _kept(test: YabenchTrial, folder: Path, run: Run, verdict: Verdict, doer: Tr
         lines=plain,
         gracious=fitted,
         refused=refused,
-        outcome=None if test.number else told(folder, run, verdict, Means(doer.spark)),
+        outcome=None if test.number else table_cell(folder, run, verdict, Means(doer.spark)),
         failure=run.header.failure or "",
     )
 
 
 def scored(folder: Path, run: Run, *, gracious: bool) -> tuple[tuple[OracleLine, ...], str]:
-    """The lines by YABench's rules, kept as the ORACLE_ file that it writes; or why there are none."""
+    """The lines by YABench's rules, stored as an ORACLE_ file; or the reason why there are none."""
     file = folder / ("ORACLE_gracious" if gracious else "ORACLE")
     if not file.exists():
         settings = RuleSettings(gracious=gracious, single_result=False)
@@ -284,8 +284,8 @@ def scored(folder: Path, run: Run, *, gracious: bool) -> tuple[tuple[OracleLine,
     return tuple(map(parse, _sealed_text(file).splitlines())), ""
 
 
-def told(folder: Path, run: Run, verdict: Verdict, means: Means) -> TableOneCell:
-    """The cell, kept in the run's folder."""
+def table_cell(folder: Path, run: Run, verdict: Verdict, means: Means) -> TableOneCell:
+    """The run's cell, stored in its folder."""
     file = folder / "TABLE_1"
     if not file.exists():
         _keep(file, outcome(run, verdict, folder / STREAM, means))
@@ -299,16 +299,16 @@ def _keep(file: Path, text: str) -> None:
 
 
 def _sealed_text(file: Path) -> str:
-    """The text of a file that was kept, as it was written."""
+    """The text of a stored file, checked against its seal."""
     if not check_beside(file):
         seal_beside(file)
     return file.read_text(encoding="utf-8")
 
 
 def outcome(run: Run, verdict: Verdict, stream: Path, means: Means) -> TableOneCell:
-    """A cell of table 1: right under either clock; else right but for rows that came too late for their window.
+    """A cell of table 1: right under either clock, or right except for rows that were late for their window.
 
-    A published engine that reports windows that close has CSRBench's: no partial ones before the first full one.
+    A published engine that reports at window close has CSRBench's rule: no partial windows before the first full one.
     """
     header, declared = run.header, run.header.semantics
     closes = Report.WINDOW_CLOSE in declared.report
@@ -329,9 +329,9 @@ def _right(verdict: Verdict) -> bool:
 
 
 def moved_on(windows: Sequence[WindowVerdict], lag: int) -> bool:
-    """Whether every missing row is surplus ``lag`` windows later, where it first could be, and no other row is surplus.
+    """Whether every missing row is surplus ``lag`` windows later, the first possible one, and no other row is surplus.
 
-    That is the next window where windows do not overlap; rows missing in the last windows have none to be in.
+    That is the next window if windows do not overlap; rows missing in the last windows cannot appear later.
     """
     missing: dict[int, Counter[Row]] = {}
     surplus: dict[int, Counter[Row]] = {}

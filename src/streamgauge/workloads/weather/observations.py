@@ -147,6 +147,7 @@ def irregular(seed: int, size: StreamSize, arrival: str, station: Ints, cell: In
     bursts = arrival == "bursts"
     count = np.full(len(station), BURST) if bursts else draws.poisson(seed, "count", station, cell)
     of, point = expanded(count)
+    # The hash depends on a counter's width: another integer type would change every published stream.
     place = draws.below(size.interval, seed, "place", station[of], cell[of], (point + 1).astype(np.int32))
     order = np.lexsort((place, of))
     of, place = of[order], place[order]
