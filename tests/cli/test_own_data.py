@@ -52,7 +52,7 @@ WRONG = {
     "another property": (["parking.ttl", "--time-property", "sosa:phenomenonTime"], "did you mean sosa:resultTime?"),
     "another column": (["parking.csv", "--time-property", "zeit"], "no column 'zeit'"),
     "a zone that is none": (["parking.csv", "--time-zone", "Vienna"], "'Vienna' is not a zone"),
-    "a unit that is none": (["parking.csv", "--time-in", "h"], "numbers count ns, us, ms, s"),
+    "a unit that is none": (["parking.csv", "--time-in", "h"], "expected ns, us, ms, s"),
     "no mapping": (["parking.csv", "--csv-mapping", "no.json"], "no.json: the mapping of columns cannot be read"),
 }
 

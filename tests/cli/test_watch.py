@@ -88,7 +88,7 @@ def test_what_a_server_sends_is_shown_as_it_comes(query, address):
 def test_push_with_a_plan_that_polls_is_refused(query, command):
     said = command("watch", query, "http://127.0.0.1:9/trains", "--push", "--plan", "streamer")
     assert said.code == 2
-    assert "leave one out" in " ".join(said.err.replace("│", " ").split())
+    assert "leave one option out" in " ".join(said.err.replace("│", " ").split())
 
 
 def test_control_c_leaves_in_order_and_says_how_much_it_was(query, address):

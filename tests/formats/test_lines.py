@@ -198,7 +198,7 @@ def test_terms_of_answers_keep_their_lexical_form_in_canonical_syntax():
         ('{"stream":"s","t":1,"n":1,"add":"<urn:\\ud834> <urn:b> 1 ."}', "half of a surrogate pair"),
         (b'{"stream":"\\udd1e","t":1,"n":1}', "half of a surrogate pair"),
         ('{"stream":"s","t":1,"n":1,"remove":"\ud834"}', "half of a surrogate pair"),
-        (f'{{"add":[{"[],[{}],{}," * 500}1]}}', "an element with more than 1000 values: its triples are one text"),
+        (f'{{"add":[{"[],[{}],{}," * 500}1]}}', "an element has more than 1000 values: its triples are one text"),
     ],
 )
 def test_wrong_input_lines_name_the_field(line, said):

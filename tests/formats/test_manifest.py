@@ -79,8 +79,8 @@ def test_a_part_of_another_table_is_refused(folder: Path) -> None:
     ("change", "sentence"),
     [
         (lambda data: data["parts"].pop(), "damaged"),
-        (lambda data: data.update(version=2), "reads version 1"),
-        (lambda data: data.update(format="x"), "reads version 1"),
+        (lambda data: data.update(version=2), "expected version 1"),
+        (lambda data: data.update(format="x"), "expected version 1"),
     ],
 )
 def test_a_changed_manifest_is_refused(folder: Path, change, sentence: str) -> None:  # type: ignore[no-untyped-def]

@@ -254,7 +254,7 @@ SPOILT = {
         lambda r: (r / "run.json").unlink(),
         r"run\.json: missing: this is not a folder of a streamgauge run",
     ),
-    "bad JSON": (lambda r: (r / "run.json").write_text('{"format":'), r"run\.json: not readable JSON: .*line 1"),
+    "bad JSON": (lambda r: (r / "run.json").write_text('{"format":'), r"run\.json: not readable JSON from line 1"),
     "foreign": (lambda r: (r / "run.json").write_text('{"x": 1}'), r"run\.json: field format: expected"),
     "a list": (lambda r: (r / "run.json").write_text("[]"), r"run\.json: field format: expected"),
     "version": (

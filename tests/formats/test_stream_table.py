@@ -123,8 +123,8 @@ def test_a_truncated_or_absent_file_is_named(tmp_path):
 @pytest.mark.parametrize(
     ("element", "said"),
     [
-        (StreamElement("s", 0, 5, ()), "sequence 5 holds no triple"),
-        (StreamElement("s", 0, 5, (("<a>",) * 3,), (("<b>",) * 3,)), "sequence 5 holds removed triples"),
+        (StreamElement("s", 0, 5, ()), "sequence 5 has no triple"),
+        (StreamElement("s", 0, 5, (("<a>",) * 3,), (("<b>",) * 3,)), "sequence 5 has removed triples"),
         (
             StreamElement("s", 9, 5, (("<a>",) * 3,), until=9),
             "sequence 5 ends at 9 ms: that must be after its time, 9 ms",

@@ -1,1 +1,1 @@
-"""Suites: measurements as configurations of the harness."""
+"""Suites: measurements built from configurations of the harness."""

@@ -44,8 +44,8 @@ def test_a_line_that_is_no_triple(tmp_path, command, line):
     [
         ({"t": 2**63, "n": 1}, "a number exceeds 64 bits"),
         ({"n": 0}, "sequence 0 comes after 0"),
-        ({"n": 1, "add": ""}, "holds no triple"),
-        ({"n": 1, "remove": "<urn:a> <urn:p> <urn:b> .\n"}, "holds removed triples"),
+        ({"n": 1, "add": ""}, "has no triple"),
+        ({"n": 1, "remove": "<urn:a> <urn:p> <urn:b> .\n"}, "has removed triples"),
         ({"n": 1, "until": 0}, "an element ends after its time"),
     ],
 )

@@ -188,7 +188,7 @@ def test_what_is_beyond_a_limit_is_refused_by_name():
     made.create_channel("c", select("?x a :Nobody"))
     with pytest.raises(LimitError, match="1 channels"):
         made.create_channel("d", select("?x a :Nobody"))
-    with pytest.raises(ExistingChannelError, match="channel c already"):
+    with pytest.raises(ExistingChannelError, match="channel c exists already"):
         made.create_channel("c", select("?x a :Nobody"))
     made.subscribe("c", "me", lambda: None)
     with pytest.raises(LimitError, match="1 subscribers"):

@@ -131,7 +131,7 @@ def test_an_update_beyond_the_limit_changes_nothing(ask):
     [
         ("POST", "/publish", "<urn:a> <urn:b>", "text/turtle", 400, "line 1: not text/turtle"),
         ("POST", "/publish", b"<urn:a> \xff", "text/turtle", 400, "not text/turtle"),
-        ("POST", "/publish", "", "text/csv", 415, "text/csv is none"),
+        ("POST", "/publish", "", "text/csv", 415, "text/csv: send a graph as one of"),
         ("POST", "/publish", "x" * 2001, "text/turtle", 413, "longer than 2000 bytes"),
         ("POST", "/publish", " ".join(f"<a:{n}> <a:p> 1." for n in range(11)), "text/turtle", 422, "more than 10 tri"),
         (

@@ -1,1 +1,1 @@
-"""Certifying: every engine on every conformance case, judged by the oracle; what deviates is listed or fails."""
+"""Certification: every engine runs every conformance case, judged by the oracle; deviations are listed or fail."""

@@ -44,7 +44,7 @@ class CaseError(MistakeError, ValueError):
 
 @dataclass(frozen=True)
 class ConformanceCase:
-    """One conformance case; times in ms as written, ``expected`` are (instant, rows) by hand, in order."""
+    """A conformance case; times in ms as written, ``expected`` are hand-written (instant, rows), in order."""
 
     theme: str
     name: str
@@ -99,7 +99,7 @@ def _later(element: StreamElement, unit: int) -> StreamElement:
 
 @cache
 def load() -> tuple[ConformanceCase, ...]:
-    """Every case, by theme and then as written; CaseError names what is wrong."""
+    """Every case, by theme and in the order of its file; CaseError."""
     cases: list[ConformanceCase] = []
     for file in sorted(files(__package__).joinpath("cases").iterdir(), key=lambda file: file.name):
         if file.name.endswith(".toml"):
@@ -175,7 +175,7 @@ DIALECTS = ("rspql", "csparql")
 
 @dataclass(frozen=True)
 class Scale:
-    """How long one unit of a case is, ms: at least for an engine, and in real time for one on arrival time."""
+    """The duration of a case's unit, ms: the minimum for an engine, and in real time for arrival time."""
 
     unit: int = 1
     pace: int = PACE_MS_PER_UNIT
@@ -201,9 +201,9 @@ class ConformanceTask:
 
 
 def asked(cases: Sequence[ConformanceCase], profiles: Sequence[str] | None, scale: Scale) -> Iterator[ConformanceTask]:
-    """Every case under its own semantics and under the profiles (``None``: all) under which it has a meaning.
+    """Every case under its own semantics and under each profile (``None``: all) under which it is defined.
 
-    Cases that differ in their semantics alone are one task under a profile: the first of them.
+    Cases that differ only in their semantics are one task under a profile: the first of them.
     """
     seen: set[object] = set()
     for case in cases:
@@ -216,7 +216,7 @@ def asked(cases: Sequence[ConformanceCase], profiles: Sequence[str] | None, scal
 
 
 def _under(case: ConformanceCase, profile: Semantics) -> Semantics | None:
-    """The profile with the case's lateness bound, which belongs to its stream; ``None`` where it can have none."""
+    """The profile with the case's lateness bound, which belongs to its stream; ``None`` if the profile excludes it."""
     try:
         return replace(profile, lateness=case.semantics.lateness)
     except ValueError:
@@ -224,7 +224,7 @@ def _under(case: ConformanceCase, profile: Semantics) -> Semantics | None:
 
 
 def _meaning(case: ConformanceCase, semantics: Semantics) -> bool:
-    """Whether the definition says what is right: not for an operator that the profile lacks, nor for disorder."""
+    """Whether the definition decides the case: not for an operator that the profile lacks, nor for disorder."""
     first = case.stream[0].time if case.stream else None
     windows = case.query.windows
     try:
@@ -236,9 +236,9 @@ def _meaning(case: ConformanceCase, semantics: Semantics) -> bool:
 
 
 def _task(case: ConformanceCase, semantics: Semantics, scale: Scale) -> ConformanceTask:
-    """The case with as many ms for each of its units as engine and semantics need.
+    """The case scaled to the unit that engine and semantics need.
 
-    No arrival can be had exactly on a border, so on arrival time windows are half a unit longer.
+    No arrival can be timed exactly on a border, so windows over arrival time are half a unit longer.
     """
     arrival = semantics.clock is not Clock.APPLICATION
     base = lcm(scale.unit, scale.pace) if arrival else scale.unit
@@ -257,9 +257,9 @@ def _task(case: ConformanceCase, semantics: Semantics, scale: Scale) -> Conforma
 
 @cache
 def text(query: ContinuousQuery, dialect: str | None) -> tuple[str, str]:
-    """The query in the dialect that an engine reads, or in the first that says it as it is; ValueError when it cannot.
+    """The query in the engine's dialect, or in the first that expresses it unchanged; ValueError if none does.
 
-    A dialect may say a query in other words: RSP-QL names windows that have no name, and unites them.
+    A dialect may rewrite a query: RSP-QL names unnamed windows and merges them.
     """
     if dialect is not None:
         return _as_it_is(query, dialect), dialect
@@ -274,5 +274,5 @@ def _as_it_is(query: ContinuousQuery, dialect: str) -> str:
     written = print_query(query, dialect)
     again = parse(written, dialect)
     if (again.form, again.windows) != (query.form, query.windows):
-        raise ValueError(f"{dialect} says this query in other words, by which no engine is certified: name its windows")
+        raise ValueError(f"{dialect} rewrites this query, which certifies no engine: name its windows")
     return written

@@ -1,6 +1,6 @@
-"""Certificates: outcomes beside the listed deviations; an unlisted one fails, one that is no longer true is stale.
+"""Certificates: outcomes compared with the listed deviations; an unlisted one fails, an obsolete one is stale.
 
-Deviations are listed beside the engine in ``deviations.toml`` (docs/conformance.md): names, reasons and sources are
+Deviations are listed next to the engine in ``deviations.toml`` (docs/conformance.md): names, reasons and sources are
 written by hand, findings and cases by ``certify --update``. Outcomes are counted by the features of their tasks.
 """
 
@@ -31,18 +31,18 @@ HEAD = """# What this engine does differently from its declared semantics (docs/
 
 
 Explained: TypeAlias = dict[str, Sequence[str]]
-"""Deviating tasks with their possible findings."""
+"""Task -> its possible findings."""
 
 
 class DeviationError(MistakeError, ValueError):
-    """A list of deviations that is not as it should be; the sentence names file and entry."""
+    """An invalid list of deviations; the sentence names file and entry."""
 
 
 @dataclass(frozen=True)
 class Deviation:
-    """One way in which an engine deviates: ``findings`` are the oracle's, ``cases`` name the tasks that show them.
+    """A way in which an engine deviates: ``findings`` are the oracle's, ``cases`` name the tasks that show them.
 
-    ``flaky`` says why the tasks come out right now and then; empty when they never do.
+    ``flaky`` is the reason why the tasks are sometimes right; empty if they never are.
     """
 
     name: str
@@ -54,7 +54,7 @@ class Deviation:
 
 
 def read_deviations(file: Path | None) -> tuple[Deviation, ...]:
-    """The deviations of a file, none when there is no file; DeviationError names what is wrong."""
+    """The deviations of a file, none without a file; DeviationError."""
     if file is None or not file.exists():
         return ()
     try:
@@ -77,7 +77,7 @@ def _refuse_twice(file: Path, what: str, names: Sequence[str]) -> None:
 
 
 def write_deviations(file: Path, deviations: Iterable[Deviation]) -> None:
-    """Write the list; entries without a case are left out, and no file stays without an entry."""
+    """Write the list without entries that have no case; an empty list removes the file."""
     kept = [deviation for deviation in deviations if deviation.cases]
     if not kept:
         file.unlink(missing_ok=True)
@@ -106,12 +106,12 @@ def updated_deviations(
     tried: Iterable[str],
     contradicted: Set[str] = frozenset(),
 ) -> tuple[Deviation, ...]:
-    """The list with the tasks that deviate now, each under an entry that has one of its findings.
+    """The list with the tasks that deviate now, each under an entry with one of its findings.
 
-    That is the entry where the task is listed already, else the first. ``explained`` has every deviating task with its
-    possible findings. Tasks that no entry explains come under as few new entries as suffice, ``contradicted`` ones
-    only where no other does; their reasons are to be written by hand. Tasks that were not
-    ``tried`` stay where they are.
+    That is the entry that lists the task already, else the first. ``explained`` has the possible findings of every
+    deviating task. Tasks that no entry explains are covered by as few new entries as possible, by ``contradicted``
+    findings only if there are no others; their reasons are to be written by hand. Tasks that were not ``tried`` stay
+    where they are.
     """
     left, known = dict(explained), set(tried)
     mine: list[Explained] = []
@@ -214,7 +214,7 @@ def _sparql(query: ContinuousQuery) -> set[str]:
 
 
 class TaskStanding(StrEnum):
-    """How a task stands against the list."""
+    """The standing of a task with respect to the list."""
 
     PASSED = "passed"
     REFUSED = "refused"
@@ -230,9 +230,9 @@ BAD = frozenset({TaskStanding.FAILING, TaskStanding.OTHERWISE, TaskStanding.STAL
 
 @dataclass(frozen=True)
 class CertifiedTask:
-    """One task: its outcome, its standing, and the deviation that lists it.
+    """A task: its outcome, its standing, and the deviation that lists it.
 
-    ``found`` has the findings when none of them is one of the deviation's.
+    ``found`` has the findings if none of them is one of the deviation's.
     """
 
     outcome: ConformanceOutcome
@@ -257,12 +257,12 @@ class Certificate:
 
     @property
     def good(self) -> bool:
-        """Whether nothing fails and the list is true and complete."""
+        """Whether nothing fails, and the list is correct and complete."""
         return not self.unknown and not self.bare and not any(task.standing in BAD for task in self.stood)
 
     @property
     def failing(self) -> tuple[ConformanceOutcome, ...]:
-        """The tasks that deviate and are not listed, or not with such a finding."""
+        """The deviating tasks that are unlisted, or listed with other findings."""
         bad = (task.outcome for task in self.stood if task.standing in BAD)
         return tuple(outcome for outcome in bad if outcome.kind is TaskResult.WRONG)
 
@@ -291,9 +291,9 @@ def certificate(
     every: bool,
     explain: Callable[[ConformanceOutcome], Sequence[str]],
 ) -> Certificate:
-    """Compare the outcomes with the list; ``every`` says that all tasks were tried, so that no listed one is absent.
+    """Compare the outcomes with the list; with ``every``, all tasks ran, so that unknown listed ones are found.
 
-    ``explain`` has the findings of a deviating task: one of them has to be listed with it, unless it is flaky.
+    ``explain`` returns the findings of a deviating task, one of which must be listed with it, unless it is flaky.
     """
     by_task = {case: deviation for deviation in listed for case in deviation.cases}
     stood = tuple(_stood(outcome, by_task.get(outcome.name), explain) for outcome in outcomes)
@@ -318,4 +318,4 @@ _STANDING: Mapping[bool | None, Mapping[TaskResult, TaskStanding]] = {
     True: dict(zip(TaskResult, (TaskStanding.FLAKY, TaskStanding.STALE, TaskStanding.FLAKY), strict=True)),
     False: dict(zip(TaskResult, (TaskStanding.STALE, TaskStanding.STALE, TaskStanding.DEVIATING), strict=True)),
 }
-"""How a task that passed, was refused or is wrong stands: not listed, listed as flaky, listed."""
+"""The standing of a passed, refused or wrong task: if unlisted (``None``), flaky (true), listed (false)."""

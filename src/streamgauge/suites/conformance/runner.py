@@ -1,6 +1,6 @@
-"""Certification of an engine: every task recorded as a run and judged by the common judge; nobody judges itself.
+"""Certification of an engine: every task is recorded as a run and judged by the common judge.
 
-A deviating run is explained by the oracle's diagnosis, in words that do not depend on the case.
+No engine judges itself. A deviating run is explained by the oracle's diagnosis, in words independent of the case.
 """
 
 import re
@@ -49,14 +49,14 @@ LIMITS = RunLimits(seconds=120.0, output=1 << 24)
 """Bounds on one task."""
 
 TRIES = 3
-"""How often a task is run at most when its elements were handed over too late."""
+"""Maximum attempts at a task whose elements were handed over too late."""
 
 Refuse = Callable[[ContinuousQuery, Semantics], str | None]
 
 
 @dataclass(frozen=True)
 class Subject:
-    """The engine that is certified: a program on the pipe, its known properties, and the file of its deviations."""
+    """The engine to certify: a program on the pipe, its known properties, and the file of its deviations."""
 
     name: str
     command: tuple[str, ...]
@@ -69,7 +69,7 @@ class Subject:
 
 
 def engine(name: str) -> Subject:
-    """The engine of that name; EngineError when there is none, or when something that it needs is absent."""
+    """The engine of a name; EngineError if it is unknown, or something that it needs is missing."""
     name = named(name)
     module = load(name)
     home = folder(module)
@@ -88,7 +88,7 @@ def engine(name: str) -> Subject:
 
 
 def program_subject(program: str, option: str) -> Subject:
-    """A program by its command as in a shell; MistakeError, which names the ``option``, when there is none to run."""
+    """A program by its command line; MistakeError, naming the ``option``, if it cannot be started."""
     try:
         words = tuple(shlex.split(program))
     except ValueError:
@@ -138,9 +138,9 @@ class ConformanceOutcome:
 
 
 class TaskRunner:
-    """One program of a subject, which runs task after task, and the judge of its answers; a context manager.
+    """Runs tasks one after another on a program of a subject, and judges the answers; a context manager.
 
-    ``spark`` starts the session for answers that the definition may not judge.
+    ``spark`` starts the session for answers that the definition must not judge.
     """
 
     def __init__(self, subject: Subject, spark: "Callable[[], SparkSession]") -> None:
@@ -158,7 +158,7 @@ class TaskRunner:
         self._stack.close()
 
     def outcome(self, task: ConformanceTask) -> ConformanceOutcome:
-        """The outcome of a task; SetUpError when a class, a library or memory is missing, or nothing can start."""
+        """The outcome of a task; SetUpError if a class, a library or memory is missing, or nothing starts."""
         began = time.monotonic()
         result = _outcome(self._subject, task, self._program, self._judge)
         # Only at the first task: a program that ended later was able to start, so its end is a deviation.
@@ -171,10 +171,10 @@ class TaskRunner:
 def certify(
     subject: Subject, tasks: Sequence[ConformanceTask], jobs: int, spark: "Callable[[], SparkSession]"
 ) -> Iterator[ConformanceOutcome]:
-    """The outcome of every task, in order; ``jobs`` programs run at a time, each given task after task.
+    """The outcome of every task, in order, on ``jobs`` programs in parallel.
 
-    SetUpError at the first task that fails for lack of a class, a library or memory, or because the program cannot
-    start: that is not a deviation.
+    SetUpError at the first task that fails because a class, a library or memory is missing, or because the program
+    cannot start: that is not a deviation.
     """
     free: SimpleQueue[TaskRunner] = SimpleQueue()
     stopped = Event()
@@ -223,9 +223,9 @@ def _refuse_unstarted(subject: Subject, outcome: ConformanceOutcome, took: float
 
 
 def _verdict(run: Run, task: ConformanceTask, folder: Path, spark: "Callable[[], SparkSession]") -> Verdict:
-    """The verdict of the definition.
+    """The definition's verdict.
 
-    ``judge_run`` chooses the evaluator where the engine itself is the definition, or where arrival times count.
+    If the engine is the definition itself, or arrival times count, ``judge_run`` chooses the evaluator.
     """
     stream = task.case.stream
     if run.header.evaluator != "definition" and task.semantics.clock is Clock.APPLICATION:
@@ -273,7 +273,7 @@ def _outcome(
 
 
 def in_time(tasks: PipeProgram, header: RunHeader, task: ConformanceTask) -> Run:
-    """The run of a task, repeated up to ``TRIES`` times while elements were handed over too late for its clock."""
+    """The run of a task, repeated up to ``TRIES`` times while elements were handed over too late."""
     for _ in range(TRIES):
         run = tasks.record(header, task.case.stream, task_of(header))
         if task.slack is None or feeder_lateness(run)[1] <= task.slack:
@@ -299,7 +299,7 @@ _NUMBER = re.compile(r"-?\b\d[\d,.]*")
 
 
 def findings(outcome: ConformanceOutcome) -> tuple[str, ...]:
-    """Every explanation of a wrong outcome: the failure, the models that fit, or that no model fits."""
+    """All explanations of a wrong outcome: the failure, the models that fit, or that none does."""
     assert outcome.run is not None
     if outcome.run.header.failure:
         return (_failed(outcome.run.header.failure),)
@@ -314,9 +314,9 @@ def findings(outcome: ConformanceOutcome) -> tuple[str, ...]:
 
 
 def contradicted(outcomes: Iterable[ConformanceOutcome], candidates: Set[str]) -> frozenset[str]:
-    """The findings that a task with right answers contradicts: with one of their parts its answers would differ.
+    """The findings that a task with right answers contradicts: one of their parts would change its answers.
 
-    A fault that shows only now and then (a report lost, a border that jitters) is never contradicted.
+    A fault that shows only occasionally (a lost report, a jittering border) is never contradicted.
     """
     left = set(candidates)
     for outcome in outcomes:
@@ -331,7 +331,7 @@ def _has(finding: str, part: str) -> bool:
 
 
 def _denied(run: Run, stream: Sequence[StreamElement], findings: Set[str]) -> set[str]:
-    """The parts of these findings under which, in every case of them, the answers of this run would be others."""
+    """The parts of these findings that would change this run's answers in every case."""
     try:
         search = Search(run, stream)
     except (RefusedError, OutOfOrderError):
@@ -367,6 +367,6 @@ def _general(name: str) -> str:
 
 
 def _failed(failure: str) -> str:
-    """The last line of a failure with ``n`` for numbers, so that addresses and times do not tell tasks apart."""
+    """The last line of a failure with ``n`` for numbers, so that addresses and times do not distinguish tasks."""
     last = failure.strip().splitlines()[-1].strip()
     return "fails: " + _NUMBER.sub("n", last)[:160]

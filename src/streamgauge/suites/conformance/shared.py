@@ -1,4 +1,4 @@
-"""One value of the semantics that explains many failing tasks: what to declare, or to mend, before anything else."""
+"""A value of the semantics that explains many failing tasks at once, to be declared or fixed first."""
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
@@ -10,14 +10,14 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.suites.conformance.runner import ConformanceOutcome, recorded
 
 MAX_VALUES = 3
-"""How many values are returned at most, each for the tasks that those before it do not explain."""
+"""Maximum number of values, each for tasks that the previous ones do not explain."""
 
 
 @dataclass(frozen=True)
 class SharedValue:
     """A field and its value (``borders = (o, c]``) under which ``explained`` of ``failing`` tasks are right.
 
-    ``contradicting`` counts tasks that passed and would fail under it.
+    ``contradicting`` counts passed tasks that would fail under it.
     """
 
     part: Part
@@ -29,9 +29,9 @@ class SharedValue:
 def shared_values(
     failing: Sequence[ConformanceOutcome], passed: Iterable[ConformanceOutcome]
 ) -> tuple[SharedValue, ...]:
-    """The values that explain most failing tasks, at least two each, the one that explains most first.
+    """The values that explain most failing tasks, at least two each, the best one first.
 
-    A value under which as many of the ``passed`` tasks would fail explains nothing.
+    A value under which as many ``passed`` tasks would fail explains nothing.
     """
     left = [_explaining(outcome) for outcome in failing]
     shared, others, refuted = list[SharedValue](), tuple(passed), set[Part]()
@@ -50,7 +50,7 @@ def shared_values(
 
 
 def _search(outcome: ConformanceOutcome) -> Search | None:
-    """The search for models of a recording; ``None`` for a failure, or where a diagnosis has no meaning."""
+    """The search for models of a recording; ``None`` for a failure, or if a diagnosis is not possible."""
     if outcome.run is None or outcome.run.header.failure:
         return None
     try:

@@ -1,1 +1,1 @@
-"""Servers and crowds of clients as processes of their own, what both cost, and how right and fresh the answers were."""
+"""Servers and crowds of clients as processes: the cost of both, and the correctness and freshness of answers."""

@@ -1,8 +1,9 @@
-"""Program: a fragments server whose one data set, ``/trains``, is renewed by the updates of a stream.
+"""Program: a fragments server whose only data set, ``/trains``, is renewed by the updates of a stream.
 
-Given ``stream`` (a stream table), ``static`` (N-Triples), ``method``, ``label``, ``renewal``, ``slack`` (ms), ``port``,
-``store`` (a folder, or null for memory) and ``template``. Says ``address``; for each later line with ``begins`` (the
-stream's time 0, ms since 1970) and ``apply`` (the time of an update) it says ``applied`` and ``at`` (ms since 1970).
+The task has ``stream`` (a stream table), ``static`` (N-Triples), ``method``, ``label``, ``renewal``, ``slack`` (ms),
+``port``, ``store`` (a folder, or null for memory) and ``template``. It writes ``address``; for each later line with
+``begins`` (the stream's time 0, ms since 1970) and ``apply`` (the time of an update) it writes ``applied`` and ``at``
+(ms since 1970).
 """
 
 import asyncio
@@ -44,7 +45,7 @@ class DataSetRenewal:
     _names: Iterator[int] = field(default_factory=lambda: count(1))
 
     def apply(self, update: Update) -> None:
-        """Let the update's facts hold, and no other facts of updates."""
+        """Replace the facts of the previous update by those of this one."""
         initial, final = self.begins + update.time, self.begins + update.until
         facts = [Fact(triple, initial, final) for triple in update.triples]
         match self.renewal:

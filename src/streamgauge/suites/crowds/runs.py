@@ -1,4 +1,4 @@
-"""Runs of scenarios: CPU of servers and clients while a crowd is served, answers judged, outcomes stored."""
+"""Runs of scenarios: CPU of servers and clients while a crowd is served; answers are judged, outcomes stored."""
 
 import json
 import os
@@ -31,13 +31,13 @@ EVERY_S: Final = 1.0
 
 @dataclass(frozen=True)
 class ScenarioRunner:
-    """Runs scenarios without a stored outcome; ``folder`` is where outcomes and data are stored."""
+    """Runs scenarios without a stored outcome; ``folder`` has outcomes and data."""
 
     folder: Path
     spark: "Callable[[], SparkSession]"
 
     def outcome(self, scenario: Scenario) -> CrowdOutcome:
-        """The outcome of a scenario, which is run unless it is stored; ProgramError when it could not be run."""
+        """The outcome of a scenario, stored or from a run now; ProgramError if the run fails."""
         if (kept := self.store.finished(scenario.name)) is not None:
             return kept
         result = run(scenario, self.data(scenario), self.folder)
@@ -85,9 +85,9 @@ def _read(file: Path) -> CrowdOutcome | None:
 
 
 def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:
-    """Serve the scenario's crowd for its seconds and measure both sides; ProgramError when a process fails.
+    """Serve the scenario's crowd for its seconds and measure both sides; ProgramError if a process fails.
 
-    Where whole answers are recorded, each witness' run is kept in ``folder/runs/NAME/client-N``.
+    If whole answers are recorded, each witness's run is stored in ``folder/runs/NAME/client-N``.
     """
     load, lines = os.getloadavg()[0], list[Line]()
     try:

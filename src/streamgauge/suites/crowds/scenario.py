@@ -1,4 +1,4 @@
-"""Scenarios: which system serves how many clients, with which data and queries; and the measures of one."""
+"""Scenarios: the system, the number of clients, data and queries; and the measures of a run."""
 
 from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
@@ -70,10 +70,10 @@ BROKER: Final = "broker"
 
 @dataclass(frozen=True, slots=True)
 class Scenario:
-    """One measurement. ``system`` is a name of ``systems``; ``seconds`` it lasts; ``slack`` in ms.
+    """A measurement. ``system`` is a name of ``systems``; ``seconds`` is its duration; ``slack`` in ms.
 
-    ``distinct``: each client asks for another head sign and platform, else all ask for the whole board. ``beside`` are
-    further stations whose departures are static data only, so that the data set is larger than what changes.
+    ``distinct``: each client has another head sign and platform, otherwise all query the whole board. ``beside`` are
+    additional stations with static departures only, so that the data set is larger than its changing part.
     """
 
     system: str
@@ -95,7 +95,7 @@ class Scenario:
 
     @property
     def name(self) -> str:
-        """A file name that no other scenario has."""
+        """A file name that is unique to the scenario."""
         more = sha1(repr(asdict(self)).encode(), usedforsecurity=False).hexdigest()[:8]
         label = "distinct" if self.distinct else self.query
         return f"{self.system}-{self.clients}-{label}-{self.method}-{self.label}-{more}"
@@ -110,8 +110,8 @@ class Scenario:
 class ReceivedAnswer:
     """An answer as a client received it: ``instant`` as stated, ``received`` ms since 1970, ``took`` ms of its poll.
 
-    ``right``: whether its rows are those of some instant while it was asked; ``None`` where it was not judged.
-    ``late``: ms since the change that it tells of was sent, where it names that change.
+    ``right``: whether its rows are those of an instant during the poll; ``None`` if it was not judged. ``late``: ms
+    since the change that the answer names was sent.
     """
 
     client: int
@@ -127,9 +127,9 @@ class ReceivedAnswer:
 
 @dataclass(frozen=True, slots=True)
 class CrowdOutcome:
-    """The measures of a scenario: CPU per second (s from the clients' start, % of a core), in all (s), of both sides.
+    """The measures of a scenario: CPU per second (s from the clients' start, % of a core) and in total (s).
 
-    ``began`` and ``updates`` (when the server had each) are ms since 1970; ``load`` is the machine's before.
+    ``began`` and ``updates`` (applied by the server) are ms since 1970; ``load`` is the machine's load before.
     """
 
     scenario: Scenario
@@ -173,13 +173,13 @@ def _read(text: str) -> ContinuousQuery:
 
 
 def over_all(query: ContinuousQuery, static: Sequence[Triple]) -> ContinuousQuery:
-    """The query over all valid facts, as the fragments client answers it."""
+    """The query over all valid facts, as a fragments client answers it."""
     windows = tuple(StreamWindow(window.stream, Window(SLIDE_MS, SLIDE_MS, "landmark")) for window in query.windows)
     return ContinuousQuery(query.form, windows, None, static, sparql=query.sparql)
 
 
 def registration(scenario: Scenario, client: int) -> dict[str, Any]:
-    """The registration of a client's query at the service; all data of the query comes by the stream."""
+    """The registration of a client's query at the service; all its data come from the stream."""
     service = SERVICES[scenario.system]
     text = continuous(scenario, client)[1]
     return {"query": text, "dialect": "rspql", "semantics": service.semantics}
@@ -189,15 +189,15 @@ WITNESSES: Final = 10
 """Maximum number of clients with distinct queries whose answers are judged."""
 
 Right: TypeAlias = Callable[[Mapping[str, Any]], bool | None]
-"""Whether an answer (a client's line) is right, ``None`` where that cannot be said."""
+"""Whether an answer (a client's line) is right, ``None`` if unknown."""
 
 
 class ServerHistory:
-    """The facts of a server over time: an answer is right if it is that of an instant between its time and reception.
+    """A server's facts over time: an answer is right if it fits an instant between its time and reception.
 
-    A fragments server's Date has whole seconds, so an answer may be of any instant of that second or later, until it
-    was there. The server held an update from when it applied it until it applied the next. ``answer`` is what an answer
-    is of a bag of rows: ``set`` for a broker.
+    A fragments server's Date has whole seconds, so an answer may be of any instant from that second until its
+    reception. An update is valid from its application until that of the next. ``answer`` converts a bag of rows:
+    ``set`` for a broker.
     """
 
     def __init__(
@@ -232,9 +232,9 @@ class ServerHistory:
 
 
 def history(applied: Sequence[tuple[int, Update]], stream: str, adds: bool = False) -> list[StreamElement]:
-    """The facts of a server, each update from its application (ms) until that of the next, or until its end.
+    """The facts of a server: each update from its application (ms) until that of the next, or until its end.
 
-    A server that only ``adds`` facts has each until its own end: those of the next update overlap.
+    If the server only ``adds`` facts, each has its own end, so that consecutive updates overlap.
     """
     ends = [at + update.until - update.time for at, update in applied]
     if not adds:
@@ -246,16 +246,16 @@ def history(applied: Sequence[tuple[int, Update]], stream: str, adds: bool = Fal
 
 
 def witnesses(scenario: Scenario) -> list[int]:
-    """The clients whose answers are judged: the first, and where queries are distinct some more."""
+    """The clients whose answers are judged: the first, and some more if queries are distinct."""
     return list(range(min(WITNESSES, scenario.clients) if scenario.distinct else 1))
 
 
 @dataclass(frozen=True, slots=True)
 class Findings:
-    """The judgement of a crowd's answers: whether a line is right, how late it is (ms), and the verdict in words.
+    """The judgement of a crowd's answers: whether a line is right, its lateness (ms), and a verdict in words.
 
-    ``updates`` are the times (ms since 1970) at which the server had each update; ``runs`` those of witnesses, by
-    client, where whole answers were recorded.
+    ``updates`` are the times (ms since 1970) of updates at the server; ``runs`` those of witnesses by client, if whole
+    answers were recorded.
     """
 
     updates: Sequence[int]
@@ -272,10 +272,10 @@ def service_findings(
     begins: int,
     updates: Sequence[int] = (),
 ) -> Findings:
-    """The common judge's verdicts on the witnesses' answers, and whether other clients had the same at each instant.
+    """The common judge's verdicts on the witnesses, and whether others had the same answer at each instant.
 
-    The verdict is that of the first witness that is not right, or else of the first that was told something. Where
-    queries are distinct, or answers name no instant, other clients' answers are not judged.
+    The verdict is that of the first witness that is not right, else of the first with an answer. If queries are
+    distinct, or answers have no instant, other clients' answers are not judged.
     """
     lines_told = [line for line in lines if "answer" in line]
     if not lines_told:
@@ -328,9 +328,9 @@ def _answer(line: Mapping[str, Any]) -> Answer:
 
 
 def freshness(answers: Sequence[tuple[int, int, int]], applied: Sequence[int]) -> list[int]:
-    """For each change and client, the time (ms) until an answer came whose poll began after the change.
+    """For each change and client, the time (ms) until an answer whose poll began after the change.
 
-    ``answers`` are (client, received, took), ``applied`` when the server changed; ms.
+    ``answers`` are (client, received, took), ``applied`` the times of changes at the server; ms.
     """
     delays: list[int] = []
     by_client: dict[int, list[tuple[int, int]]] = {}

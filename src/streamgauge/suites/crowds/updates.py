@@ -22,7 +22,7 @@ NS: Final = 1_000_000
 
 
 class FactRenewal(StrEnum):
-    """How the facts of an update are replaced when the next update comes."""
+    """How an update replaces the facts of the previous one."""
 
     KEPT = "kept"  # by the write interface: what stays as it was keeps its name and gets a later end
     PUBLISHED = "published"  # as the prototype: all anew under new names, after it the previous ones are removed
@@ -31,7 +31,7 @@ class FactRenewal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The facts that hold from a time on, and their stated end; ms of the stream."""
+    """The facts that hold from a time until their stated end; ms of the stream."""
 
     time: int
     until: int
@@ -39,7 +39,7 @@ class Update:
 
 
 def updates(elements: Iterable[StreamElement], slack: int) -> Iterator[Update]:
-    """The elements of a stream by time; ends are stated ``slack`` ms later, so that facts are renewed before they end.
+    """The elements of a stream by time, with ends ``slack`` ms later, so that facts are renewed before they end.
 
     ValueError for an element without an end.
     """
@@ -138,7 +138,7 @@ class Publisher(threading.Thread):
         self.join(PATIENCE_S)
 
     def check(self, name: str) -> None:
-        """ProgramError when a request was not taken, or none was sent."""
+        """ProgramError if a request failed, or none was sent."""
         if self.failure or not self.taken:
             raise ProgramError(f"{name}: publishing failed: {self.failure or 'nothing was taken'}")
 

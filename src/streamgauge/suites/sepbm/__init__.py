@@ -1,8 +1,8 @@
-"""SEP-BM: semantic publish/subscribe measured (Murth, Winkler, Biffl, Kühn and Moser, 2010).
+"""SEP-BM: a benchmark of semantic publish/subscribe (Murth, Winkler, Biffl, Kühn and Moser, 2010).
 
-A configuration, a folder that is written once, is what is published and what is due; ``adapters/`` are the systems
-under test, a file each. A recording of one on the other is judged by the common oracle, as a channel is a continuous
-query over landmark facts. State 0 of a configuration is its base load, state k what holds after the k-th publication.
+A configuration, a folder written once, has the publications and the rows due; ``adapters/`` has the systems under
+test, a file each. A recording of a configuration on a system is judged by the common oracle, as a channel is a
+continuous query over landmark facts. State 0 of a configuration is its base load, state k follows publication k.
 """
 
 import json
@@ -34,7 +34,7 @@ from streamgauge.reasoning import OntologyError, Rules, read_rules
 from streamgauge.servers.broker.contract import Publication
 
 STREAM: Final = "http://ex.org/streams/publications"
-"""The stream that a channel's continuous query is over: time is the place of a publication, as ms."""
+"""The stream of channels' continuous queries; time is the place of a publication, as ms."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class SepbmChannel:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The variables of its rows in order; ValueError for a query that a channel cannot have."""
+        """The variables of its rows in order; ValueError for a query that is not a SELECT."""
         form = parse_sparql(self.query)
         if not isinstance(form, Select):
             raise ValueError(f"channel {self.name}: its query is not a SELECT: a channel needs rows")
@@ -90,7 +90,7 @@ class ConfigurationError(MistakeError, ValueError):
 class About:
     """The content of ``configuration.json``.
 
-    ``made`` has the request that it was generated from, ``alike`` each channel derived from another, with its value.
+    ``made`` has the request of its generation, ``alike`` the source and the value of each derived channel.
     """
 
     made: Mapping[str, Any]
@@ -99,12 +99,11 @@ class About:
 
 @dataclass
 class Configuration:
-    """A folder: base load, ontology, channels, sequence, and due rows (section 4.2); channels are kept in memory.
+    """A folder: base load, ontology, channels, sequence, and due rows (section 4.2); channels are in memory.
 
-    ``configuration.json`` says how it was generated; ``base.nt`` and ``ontology.nt`` are N-Triples;
-    ``channels/NAME.rq`` are the queries; ``sequence.jsonl`` has a publication a line (``n``, ``add``, ``remove``:
-    N-Triples text), numbered from 1; ``due.parquet`` has the columns channel, n, sign (1 or -1) and row (a list of
-    terms).
+    ``configuration.json`` describes its generation; ``base.nt`` and ``ontology.nt`` are N-Triples; ``channels/NAME.rq``
+    are the queries; ``sequence.jsonl`` has a publication per line (``n``, ``add``, ``remove``: N-Triples text),
+    numbered from 1; ``due.parquet`` has the columns channel, n, sign (1 or -1) and row (a list of terms).
     """
 
     folder: Path
@@ -112,7 +111,7 @@ class Configuration:
     about: About
 
     def rules(self) -> Rules:
-        """The ontology's rules; ConfigurationError names the axiom that is outside the supported ones."""
+        """The ontology's rules; ConfigurationError names an unsupported axiom."""
         try:
             return read_rules(self.ontology())
         except OntologyError as error:
@@ -160,9 +159,9 @@ class Configuration:
 
 
 class ReceivedNotification(NamedTuple):
-    """A notification as a subscriber received it; ``received`` and ``made`` (``None``: not said) are monotonic ns.
+    """A notification as a subscriber received it; ``received`` and ``made`` (``None``: unknown) are monotonic ns.
 
-    ``causes`` are the publications that caused it by the numbers that the system gave them, empty when it is silent.
+    ``causes`` are its publications by the system's numbers, empty if the system does not name them.
     """
 
     channel: str
@@ -177,18 +176,17 @@ Receive = Callable[[ReceivedNotification], None]
 
 
 class SepbmSystem(SystemUnderTest[Configuration, SepbmChannel, Publication, ReceivedNotification], Protocol):
-    """A system under test; operations come from any thread, UnusableSystemError says what failed.
+    """A system under test; operations may come from any thread, UnusableSystemError names a failure.
 
     ``start`` loads the rules and the base load, ``subscribe`` creates a channel with its first subscriber, ``feed``
-    publishes or deletes a graph, ``advance`` to the end evaluates what was put off; ``unsubscribe`` deletes a channel.
-
-    An adapter is a module of ``adapters`` with ``start(options, clock) -> SepbmSystem``, ``OPTIONS`` (what each means),
+    publishes or deletes a graph, ``advance`` to the end runs deferred evaluations; ``unsubscribe`` deletes a channel.
+    An adapter is a module of ``adapters`` with ``start(options, clock) -> SepbmSystem``, ``OPTIONS`` (their meanings),
     and ``ABOUT``, a sentence. ``clock`` is monotonic, in ns.
     """
 
 
 class PublicationRecord(NamedTuple):
-    """A publication of the sequence: called and acknowledged (monotonic ns), the system's number for it if any."""
+    """A publication of the sequence: called and acknowledged (monotonic ns), and the system's number, if any."""
 
     number: int
     called: int
@@ -197,7 +195,7 @@ class PublicationRecord(NamedTuple):
 
 
 class CountedNotification(NamedTuple):
-    """A notification to a subscriber of a channel beside the first: how many rows, and when (monotonic ns)."""
+    """A notification to a further subscriber of a channel: number of rows, and time (monotonic ns)."""
 
     channel: str
     subscriber: int
@@ -208,12 +206,12 @@ class CountedNotification(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SepbmRecording:
-    """A configuration run on a system: everything observed. ``started`` (monotonic ns) is when the sequence began.
+    """The observation of a configuration run on a system. ``started`` (monotonic ns) is the start of the sequence.
 
-    ``publishers`` is how many published at once, ``rate`` publications a second (``None``: each waits for completion;
-    otherwise ``called`` is when it was planned); ``channels`` are those that were there, which may be fewer than the
-    configuration's. ``heard`` is what the first subscriber of each channel was told, in the order of reception, and
-    ``beside`` what its others were, of whom ``subscribers`` counts all.
+    ``publishers`` ran concurrently, at ``rate`` publications per second (``None``: each waits for completion; otherwise
+    ``called`` is the planned time); ``channels`` are those of the run, perhaps fewer than the configuration's.
+    ``heard`` is what the first subscriber of each channel received, in order, ``beside`` what the others did;
+    ``subscribers`` counts all of a channel.
     """
 
     system: str
@@ -233,11 +231,11 @@ class SepbmRecording:
 
 
 class UnusableSystemError(MistakeError, RuntimeError):
-    """A system under test is absent, refused a request or failed; the message says what to do."""
+    """A system under test is absent, refused a request or failed; the sentence says what to do."""
 
 
 def read(folder: Path) -> Configuration:
-    """Read the configuration of a folder; ConfigurationError names what is missing or wrong."""
+    """Read the configuration of a folder; ConfigurationError names a missing or invalid part."""
     file = folder / ABOUT
     try:
         check_beside(folder)
@@ -337,7 +335,7 @@ Span = tuple[int, int]
 
 
 def in_order(sequence: Iterable[Publication], order: Sequence[int]) -> list[Publication]:
-    """The publications in the order in which they took effect; ConfigurationError when it is not one of all of them."""
+    """The publications in the order in which they took effect; ConfigurationError unless it has each once."""
     listed = list(sequence)
     if order and sorted(order) != [publication.number for publication in listed]:
         raise ConfigurationError(

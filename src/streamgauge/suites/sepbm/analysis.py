@@ -1,6 +1,6 @@
-"""From what was due and what was observed to SEP-BM's metrics (Murth et al., sections 2 and 3.2); pure functions.
+"""From due and observed notifications to SEP-BM's metrics (Murth et al., sections 2 and 3.2); pure functions.
 
-A notification's time runs from the call of the publication that first allowed it to its making, or its reception; the
+A notification's time runs from the call of the publication that first allowed it to its creation, or its reception;
 averages are over notifications. Publication throughput is the number of publications per second whose notifications
 were all delivered within an interval.
 """
@@ -40,8 +40,8 @@ class DeliveredEvent(NamedTuple):
     """A due event of which subscribers were notified; times are ns after the call of its publication.
 
     ``notified`` is ``None`` if the system does not report when it made the notification. ``deferred``: a later
-    publication had been acknowledged before the notification came, which is then of a later phase.
-    ``caused`` says whether the causes that the system named have its publication, ``None`` where it named none.
+    publication had been acknowledged before. ``caused``: whether the named causes include its publication, ``None`` if
+    the system names none.
     """
 
     event: DueEvent
@@ -53,10 +53,10 @@ class DeliveredEvent(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Analysis:
-    """A recording compared with its due events; ``surplus`` are notifications that are not due, or came twice.
+    """A recording compared with its due events; ``surplus`` are notifications that are not due, or duplicates.
 
-    ``published`` are in the order in which they took effect, ``began`` and ``ended`` (monotonic ns) the time that it
-    took from the first call to the last acknowledgement or notification.
+    ``published`` are in the order in which they took effect; ``began`` and ``ended`` (monotonic ns) span from the first
+    call to the last acknowledgement or notification.
     """
 
     channels: tuple[str, ...]
@@ -113,9 +113,9 @@ def in_effect(published: Iterable[PublicationRecord]) -> tuple[PublicationRecord
 
 
 def analyse(due: Iterable[DueRows], recording: SepbmRecording) -> Analysis:
-    """Compare notifications with due events, by the publications in the order in which they took effect.
+    """Compare notifications with due events, for the order in which publications took effect.
 
-    ``due`` has to be that of this order (``DueRows.publication`` is the number in the sequence).
+    ``due`` must be computed for this order (``DueRows.publication`` is the number in the sequence).
     """
     published = in_effect(recording.published)
     place = {record.number: at for at, record in enumerate(published)}
@@ -192,7 +192,7 @@ class PublicationTimes:
             earliest = record.acknowledged if earliest is None else min(earliest, record.acknowledged)
 
     def first(self, events: Sequence[DueEvent], heard: ReceivedNotification) -> DueEvent | None:
-        """The first event of a row that the notification can mean: one of its causes, else any called before it."""
+        """The first event of a row that the notification may mean: of its causes, else called before it."""
         allowed = [event for event in events if self._called[event.publication or 0] <= heard.received]
         named = self._caused(heard)
         return next((event for event in allowed if event.publication in named), allowed[0] if allowed else None)
@@ -217,7 +217,7 @@ class PublicationTimes:
 def score(
     analysis: Analysis, channels: Collection[str] | None = None, kind: ChangeKind | None = None
 ) -> NotificationScore:
-    """The metrics over some channels (all), and notifications of one kind (both)."""
+    """The metrics over some channels (default: all) and one kind of notifications (default: both)."""
     names = set(analysis.channels if channels is None else channels)
 
     def counts(event: DueEvent) -> bool:
@@ -263,9 +263,10 @@ def throughput(
     counts: Callable[[DueEvent], bool] = lambda _event: True,
     interval: tuple[int, int] | None = None,
 ) -> Throughput:
-    """Publication throughput in an interval of monotonic ns (the analysis's own): section 2.2.
+    """Publication throughput in an interval of monotonic ns (default: the analysis's): section 2.2.
 
-    A publication is complete when it was acknowledged, and all its notifications that count were delivered, within it.
+    A publication is complete if it was acknowledged and all its counted notifications were delivered within the
+    interval.
     """
     began, ended = interval or (analysis.began, analysis.ended)
     called = {record.number: record.called for record in analysis.published}

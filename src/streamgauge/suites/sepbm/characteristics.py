@@ -164,7 +164,7 @@ class ChannelCharacter:
 
 
 class RankedTrait(NamedTuple):
-    """How the channels' order by a property agrees with that by notification time: Spearman's rho, -1 to 1."""
+    """Spearman's rho (-1 to 1) of the channels' order by a property and by notification time."""
 
     strategy: str
     property: str
@@ -180,7 +180,7 @@ class DueChange(NamedTuple):
 
 
 def characterise(spark: SparkSession, configuration: Configuration) -> list[ChannelCharacter]:
-    """The channels of the queries themselves, in their order; those that are only alike are left out."""
+    """The channels of the queries, in their order, without derived channels."""
     rules = configuration.rules()
     graphs = {publication.number: publication.added for publication in configuration.sequence()}
     brought: dict[str, list[DueChange]] = {}
@@ -203,7 +203,7 @@ def characterise(spark: SparkSession, configuration: Configuration) -> list[Chan
 
 
 def _answers(configuration: Configuration, name: str) -> int:
-    """How many rows a query has on the full data, as counted when it was generated."""
+    """The number of rows of a query on the full data, counted at generation."""
     try:
         return int(configuration.about.made["queries"][name]["answers"])
     except (KeyError, TypeError, ValueError) as error:
@@ -214,7 +214,7 @@ def _answers(configuration: Configuration, name: str) -> int:
 def ranked(characters: Sequence[ChannelCharacter], times: Mapping[str, Mapping[str, float]]) -> list[RankedTrait]:
     """Each property against each strategy's mean notification time by channel, the closest first.
 
-    Left out are properties that are the same for all channels, and channels of which either is unknown.
+    Properties that are equal for all channels are left out, and channels with an unknown value.
     """
     traits = []
     for strategy, of in times.items():
@@ -268,7 +268,7 @@ def _any(conditions: Iterable[Column]) -> Column:
 
 
 def brings(brought: Sequence[DueChange]) -> ChangeTraits:
-    """P1 and P3 to P10 of a channel, from the publications that brought rows of it, in their order."""
+    """P1 and P3 to P10 of a channel, from the publications that brought rows of it, in order."""
     graphs = [change.graph for change in brought]
     rows = [row for change in brought for row in change.rows]
     inside = [[_contains(change.graph, row) for row in change.rows] for change in brought]
@@ -298,7 +298,7 @@ def _types(graph: Sequence[Triple]) -> frozenset[str]:
 
 
 def _equal(one: Sequence[str], two: Sequence[str]) -> float:
-    """The share of the longer one's blocks that are the same at the same place of the other."""
+    """The number of blocks that are equal at the same place, as a share of the longer one's blocks."""
     return sum(a == b for a, b in zip(one, two, strict=False)) / max(len(one), len(two))
 
 

@@ -1,8 +1,8 @@
-"""Data of a configuration on Spark: its facts in all states, what channels are due, the closure to select from.
+"""A configuration's data on Spark: facts in all states, rows due to channels, the closure for selection.
 
-State 0 is the base load, state k what holds after the k-th publication; ``lo`` and ``hi`` are the first and last state
-of an interval. In the stream states are ms of application time, so that the common oracle judges channels as
-continuous queries over landmark facts. Rows are due where their intervals begin and end.
+State 0 is the base load, state k follows publication k; ``lo`` and ``hi`` are the first and last state of an interval.
+In the stream, states are ms of application time, so that the common oracle judges channels as continuous queries over
+landmark facts. Rows are due where their intervals begin and end.
 """
 
 from collections import defaultdict
@@ -44,9 +44,9 @@ _END = " ."
 
 
 def history(spark: SparkSession, configuration: Configuration, order: Sequence[int] = ()) -> Iterator[StreamElement]:
-    """The closure's facts as elements: those that come and go together are one, ``until`` when they go.
+    """The closure's facts as elements: those with the same interval are one, with ``until`` as its end.
 
-    ``order`` are all publications by number in the order in which they took effect, that of the sequence unless given.
+    ``order`` are all publications by number in the order in which they took effect (default: that of the sequence).
     """
     table = history_table(standing(spark, configuration, order), states(configuration))
     return elements(table.orderBy("sequence", "position").toArrow())
@@ -127,10 +127,10 @@ Tell = Callable[[str], None]
 def due(
     spark: SparkSession, configuration: Configuration, order: Sequence[int] = (), tell: Tell = lambda _what: None
 ) -> list[DueRows]:
-    """The rows due, in the order in which publications took effect, that of the sequence unless given.
+    """The rows due, in the order in which publications took effect (default: that of the sequence).
 
-    Every fact gets the states in which it stands, the closure and the answers follow over intervals, and only rows
-    that come or go after state 0 are collected. ValueError names what of a query Spark does not evaluate.
+    Every fact gets the states in which it holds, closure and answers follow over intervals, and only changes after
+    state 0 are collected. ValueError names a part of a query that Spark does not evaluate.
     """
     numbers = [0, *(publication.number for publication in in_order(configuration.sequence(), order))]
     tell("closure")
@@ -151,7 +151,7 @@ def due(
 
 
 def kept(facts: DataFrame) -> DataFrame:
-    """Facts computed once, ordered so that those of a class or property are found without reading the others."""
+    """Facts computed once, sorted so that those of a class or property are found without reading the others."""
     ordered = facts.repartitionByRange("predicate", "object").sortWithinPartitions("predicate", "object")
     return ordered.persist(StorageLevel.MEMORY_AND_DISK)
 
@@ -165,7 +165,7 @@ def answered(spark: SparkSession, facts: DataFrame, known: Profile, form: Select
 
 
 def look(facts: DataFrame) -> Profile:
-    """The profile of facts with disjoint intervals: no fact holds twice in a state."""
+    """The profile of facts with disjoint intervals: no fact is repeated within a state."""
     return replace(profiled(facts), repeated=False)
 
 
@@ -203,7 +203,7 @@ def state_reports(count: int) -> tuple[DueReport, ...]:
 
 
 class DistributedData:
-    """Facts and their closure; both are kept while it is open."""
+    """Facts and their closure, cached while it is open."""
 
     def __init__(self, spark: SparkSession, facts: DataFrame, rules: Rules) -> None:
         self._open, self._spark = ExitStack(), spark
@@ -233,12 +233,12 @@ class DistributedData:
         return {term: tuple(triples) for term, triples in triples_by_subject.items()}
 
     def write_base(self, without: Sequence[Term], file: Path) -> None:
-        """The facts that are about none of these resources as N-Triples, sorted by bytes."""
+        """Write the facts about none of these resources as N-Triples, sorted by bytes."""
         facts = self._facts.join(fn.broadcast(_among(self._spark, without)), "subject", "left_anti")
         write_lines(facts.selectExpr(LINE), file)
 
     def close(self) -> None:
-        """Nothing is kept any more."""
+        """Release the cached tables."""
         self._open.close()
 
 
@@ -255,14 +255,14 @@ class DistributedRows:
         return count_
 
     def resources(self, rule: SelectionRule, seed: int, name: str, limit: int) -> list[Term]:
-        """The first ``most`` IRIs in an order drawn for the query, of those that have statements."""
+        """The first ``limit`` IRIs with statements, in an order drawn for the query."""
         columns = self.rows.columns if rule is SelectionRule.ANY else self.rows.columns[:1]
         named = reduce(DataFrame.unionByName, [self.rows.select(fn.col(column).alias("subject")) for column in columns])
         subjects = named.filter(_is_iri(fn.col("subject"))).distinct().join(self.described, "subject", "left_semi")
         return _drawn(subjects, seed, name, limit)
 
     def values(self, other_than: Term | None, seed: int, name: str, limit: int) -> list[Term]:
-        """The first ``most`` terms of the last column in an order drawn by seed and name."""
+        """The first ``limit`` terms of the last column, in an order drawn by seed and name."""
         values = self.rows.select(self.rows.columns[-1]).distinct()
         if other_than is not None:
             values = values.filter(fn.col(values.columns[0]) != other_than)
@@ -270,7 +270,7 @@ class DistributedRows:
 
 
 def _drawn(terms: DataFrame, seed: int, name: str, limit: int) -> list[Term]:
-    """The first ``most`` of the distinct terms of a frame of one column, in an order drawn by seed and name.
+    """The first ``limit`` of the distinct terms of a one-column frame, in an order drawn by seed and name.
 
     The order is that of ``workloads.draws.text_bits``, then of the terms.
     """
@@ -286,7 +286,7 @@ def _is_iri(column: Column) -> Column:
 
 
 def _described(facts: DataFrame) -> DataFrame:
-    """The subjects of statements without blank nodes, which would become other nodes when they are published."""
+    """The subjects of statements without blank nodes, which would be other nodes after publication."""
     blank = fn.max(fn.col("object").startswith("_:"))
     return facts.groupBy("subject").agg(blank.alias("blank")).filter("not blank").select("subject")
 

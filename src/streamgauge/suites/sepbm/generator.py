@@ -42,7 +42,7 @@ Tell = Callable[[str], None]
 
 _COLUMNS: Final = ("subject", "predicate", "object")
 _STATEMENTS: Final = 140_000
-"""About how many statements a university has, with its people's statements of the Extended Data Set."""
+"""Approximate number of statements of a university with the Extended Data Set."""
 
 
 class Reference(StrEnum):
@@ -54,10 +54,10 @@ class Reference(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ConfigurationRequest:
-    """The request for a configuration; ``channels`` beyond the queries are like them, with other constants.
+    """The request for a configuration; ``channels`` beyond the queries are derived with other constants.
 
-    ``deletes`` is the share of the publications that delete what was published before; every other one of these is
-    published again (beyond the paper). ConfigurationError says what is out of range.
+    ``deletes`` is the share of publications that delete earlier ones; every other one of these is published again
+    (beyond the paper). ConfigurationError names a value out of range.
     """
 
     publications: int = 300
@@ -68,7 +68,7 @@ class ConfigurationRequest:
     reference: Reference = Reference.AT_ONCE
 
     def __post_init__(self) -> None:
-        """Refuse values that no sequence can have."""
+        """Refuse impossible values."""
         if self.publications < 1:
             raise ConfigurationError(f"publications is {self.publications}: at least 1")
         if not 0 <= self.deletes <= selection.MOST_DELETED:
@@ -77,9 +77,9 @@ class ConfigurationRequest:
 
 @dataclass(frozen=True)
 class World:
-    """The source of a configuration: facts (subject, predicate, object, each once), ontology, queries, its origin.
+    """The source of a configuration: distinct facts, ontology, queries, origin.
 
-    Facts are triples in memory or a frame on Spark: there the configuration is made.
+    Facts are triples in memory or a frame on Spark; the configuration is generated in the same place.
     """
 
     facts: "tuple[Triple, ...] | DataFrame"
@@ -93,7 +93,7 @@ def university(
 ) -> World:
     """LUBM as SEP-BM's Extended Data Set (``names`` as the workload's ``extended``), with its 20 queries.
 
-    In memory without a session; ``small`` says when that is a good choice.
+    Without a session it is generated in memory; ``small`` tells whether that is feasible.
     """
     module = workloads.load("university")
     queries = tuple(SepbmChannel(name, workloads.query_text(module, name)) for name in workloads.queries(module))
@@ -112,7 +112,7 @@ def small(universities: int) -> bool:
 
 
 def own_data(data: Path, ontology: Iterable[Triple], queries: Path) -> World:
-    """Data and queries of one's own: an RDF file, and a folder of SELECT queries ``*.rq``; errors name the file."""
+    """The user's own data and queries: an RDF file, and a folder of SELECT queries ``*.rq``; errors name the file."""
     channels = tuple(SepbmChannel(file.stem, file.read_text("utf-8")) for file in sorted(queries.glob("*.rq")))
     if not channels:
         raise ConfigurationError(
@@ -141,10 +141,9 @@ def _triples(table: pa.Table) -> tuple[Triple, ...]:
 def generate(
     world: World, request: ConfigurationRequest, folder: Path, tell: Tell = lambda _what: None
 ) -> Configuration:
-    """Makes a configuration's folder, whole or not at all; the same world and wishes give the same bytes.
+    """Generate a configuration's folder atomically; equal worlds and requests give equal bytes.
 
-    On Spark where the world's facts are there. ConfigurationError says what cannot be done; ``tell`` is told what is
-    done next.
+    It runs on Spark if the world's facts are there. ConfigurationError; ``tell`` receives the current step.
     """
     if folder.exists():
         raise ConfigurationError(f"{folder} already exists: remove it or choose another folder")
@@ -207,7 +206,7 @@ def _write(data: SourceData, world: World, request: ConfigurationRequest, place:
 
 
 def rules_of(ontology: Iterable[Triple]) -> Rules:
-    """The rules of an ontology; ConfigurationError names the axiom that is outside the supported ones."""
+    """The rules of an ontology; ConfigurationError names an unsupported axiom."""
     try:
         return read_rules(ontology)
     except OntologyError as error:
@@ -224,7 +223,7 @@ class _FullClosure:
     tell: Tell
 
     def chosen(self) -> tuple[dict[str, int], dict[str, list[Term]]]:
-        """The number of rows of each query, and the resources that are published for it."""
+        """The number of rows of each query, and the resources published for it."""
         wanted = selection.distinct_resources(self.request.publications, self.request.deletes)
         answers, offered = dict[str, int](), dict[str, list[Term]]()
         for channel in self.world.queries:
@@ -236,7 +235,7 @@ class _FullClosure:
         there = sum(map(len, values.values()))
         if there < wanted:
             raise ConfigurationError(
-                f"the answers name {there} resources, {wanted} are needed: ask for less publications"
+                f"the answers have {there} resources, but {wanted} are needed: request fewer publications"
             )
         return answers, values
 
@@ -256,7 +255,7 @@ class _FullClosure:
         if there < wanted:
             available = there + len(self.world.queries)
             raise ConfigurationError(
-                f"the data have values for {available} channels: ask for no more, or for larger data"
+                f"the data have values for {available} channels: request fewer channels, or larger data"
             )
         return [
             (shapes[name].channel(f"{name}-{number}", value), name, value)
@@ -265,7 +264,7 @@ class _FullClosure:
         ]
 
     def _values(self, channel: SepbmChannel, shape: VariedQuery, limit: int) -> list[tuple[str, Term]]:
-        """The values that a channel may ask for in the place of the query's own value."""
+        """The values with which a channel may replace the query's own."""
         values = self._rows(channel, shape.general).values(shape.own, self.request.seed, f"like {channel.name}", limit)
         return [(channel.name, value) for value in values]
 

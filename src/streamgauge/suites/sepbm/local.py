@@ -1,9 +1,9 @@
-"""Data of a configuration in memory, and what its channels are due, found in two ways that share nothing measured.
+"""A configuration's data in memory, and the rows due to its channels, computed in two independent ways.
 
-``due_in_memory`` takes all publications at once, a bit each: the closure is ``reasoning.lifetimes``, queries are
-answered by the definition's algebra over all facts that stand in some state, and a solution holds in the states in
-which all of its facts stand. ``sequential`` publishes one by one, then closes and asks from scratch (section 3.2): the
-closure is the fix point of the rules, each applied to everything, and the definition answers the queries.
+``due_in_memory`` handles all publications at once, a bit each: the closure is ``reasoning.lifetimes``, queries are
+answered by the definition's algebra over all facts of any state, and a solution holds in the states in which all of
+its facts hold. ``sequential`` publishes one by one and evaluates from scratch (section 3.2): the closure is the
+fixpoint of the rules, and the definition answers the queries.
 """
 
 from collections import defaultdict
@@ -213,7 +213,7 @@ def _dataset(facts: Masks) -> Dataset:
 
 
 def _visible(triple: al.TriplePattern) -> al.TriplePattern:
-    """The pattern with variables in the place of blank nodes, which are no part of a solution."""
+    """The pattern with variables for blank nodes, which are not part of solutions."""
 
     def named(node: al.Node) -> al.Node:
         return al.Var(f"blank {node.name[2:]}") if isinstance(node, al.Var) and node.name.startswith("_:") else node
@@ -285,7 +285,7 @@ def sequential(
 
 
 def snapshots(channels: Iterable[SepbmChannel]) -> dict[str, Snapshot]:
-    """The channels' queries, to be answered by the definition's evaluator."""
+    """The channels' queries, for the definition's evaluator."""
     return {channel.name: Snapshot(ContinuousQuery(parse_sparql(channel.query), ())) for channel in channels}
 
 
@@ -296,7 +296,7 @@ def answers(rules: Rules, facts: Iterable[Triple], queries: Mapping[str, Snapsho
 
 
 def closed(rules: Rules, facts: Iterable[Triple]) -> IndexedGraph:
-    """The closure of facts as a graph, naively: all rules on all facts until nothing is new."""
+    """The closure of facts as a graph, naively: all rules on all facts until the fixpoint."""
     graph, size = IndexedGraph(facts), -1
     while len(graph.triples) != size:
         size = len(graph.triples)

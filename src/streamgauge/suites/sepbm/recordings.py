@@ -1,7 +1,7 @@
-"""Recordings on disk: what was run, each channel as a common run folder, judged by the common oracle.
+"""Recordings on disk: each channel is a common run folder, judged by the common oracle.
 
-Application time is the place in the order in which publications took effect, from 1, as ms: an answer's instant is
-that of the last publication that caused it, where the system names one (docs/sepbm-systems.md).
+Application time is the place in the order in which publications took effect, from 1, as ms: an answer's instant is that
+of the last publication that caused it, if the system names one (docs/sepbm-systems.md).
 """
 
 import shutil
@@ -79,10 +79,9 @@ class RecordingError(MistakeError, ValueError):
 
 
 def write(folder: Path, recording: SepbmRecording, configuration: Configuration) -> None:
-    """Write a recording; an earlier one in the folder is replaced, with the facts that it was judged on.
+    """Write a recording, replacing an earlier one in the folder and the facts for its judgement.
 
-    Subscribers are notified of what comes after the base load, under SENS.
-    RecordingError when the disk is full.
+    Subscribers are notified of changes after the base load, under SENS. RecordingError if the disk is full.
     """
     with _recording_errors():
         if (folder / ABOUT).exists():
@@ -309,9 +308,9 @@ def another_order(configuration: Configuration, recording: SepbmRecording) -> tu
 def judge(
     folder: Path, configuration: Configuration, judging: JudgingMeans, *, again: bool = True
 ) -> dict[str, Verdict]:
-    """The common oracle's verdict on every channel of the recording in a folder, kept in the channels' run folders.
+    """The common oracle's verdicts on all channels of a recording, stored in the channels' run folders.
 
-    Without ``again`` the verdicts stand that are there.
+    Without ``again``, existing verdicts are kept.
     """
     recording = read(folder)
     judging.tell("the facts that stood", 0, len(recording.channels))
@@ -344,7 +343,7 @@ def kept_verdicts(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]
 
 
 def _facts(folder: Path, configuration: Configuration, recording: SepbmRecording, judging: JudgingMeans) -> None:
-    """The stream that all channels are judged on; that of the sequence's own order is shared by a configuration."""
+    """Write the stream for judging all channels; that of the sequence's own order is shared by a configuration."""
     if (folder / FACTS).exists():
         return
     from streamgauge.suites.sepbm.distributed import history

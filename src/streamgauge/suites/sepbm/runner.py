@@ -1,8 +1,9 @@
 """SEP-BM's benchmark runner: base load, channels, subscribers, then the sequence (Murth et al., SEP-BM, section 3.2).
 
-The paper's way is one publisher who waits for completion after each publication. Beyond it there are several at once,
-and a given rate: times are planned then, whether they can be kept or not, and are what notifications are measured from.
-A series of runs is done in a process each; finished runs are not done again.
+In the paper, one publisher waits for completion after each publication. Beyond it, there may be several publishers, and
+a rate: then notifications are measured from the planned times, whether these can be kept or not.
+
+Each run of a series is a process; finished runs are not repeated.
 """
 
 import gc
@@ -42,7 +43,7 @@ from streamgauge.suites.sepbm.adapters import start
 from streamgauge.suites.sepbm.analysis import SLOW
 
 Progress = Callable[[str, int, int], None]
-"""Called with the current phase, and how many publications of how many are acknowledged."""
+"""Called with the current phase, the number of acknowledged publications, and that of all."""
 
 _LOOK_S: Final = 0.1
 
@@ -51,11 +52,9 @@ _LOOK_S: Final = 0.1
 class RunPlan:
     """How a configuration is run.
 
-    ``channels`` are those that are there (``None``: all; ``slow``: the paper's ten slow ones), each with
-    ``subscribers``. The ``first`` publications of the sequence are taken (``None``: all), by ``publishers`` at once, at
-    ``rate`` a second or, without one, each when the one before is complete. ``seconds`` is the most that all may take,
-    the load too, and ``closing`` (s) the most
-    that the system may take to end.
+    ``channels`` (``None``: all; ``slow``: the paper's ten slow ones) have ``subscribers`` each. The ``first``
+    publications (``None``: all) are sent by ``publishers`` concurrently, at ``rate`` per second, or each when the
+    previous one is complete. ``seconds`` bounds everything including the load, ``closing`` (s) the end of the system.
     """
 
     channels: tuple[str, ...] | None = None
@@ -67,7 +66,7 @@ class RunPlan:
     closing: float = 30.0
 
     def __post_init__(self) -> None:
-        """Refuse values that a run cannot have; ValueError."""
+        """Refuse impossible values; ValueError."""
         for name, value in (("publishers", self.publishers), ("subscribers", self.subscribers)):
             if value < 1:
                 raise ValueError(f"{name} is {value}: at least 1 is needed")
@@ -103,10 +102,10 @@ def run(
     times: RunnerClock | None = None,
     progress: Progress | None = None,
 ) -> SepbmRecording:
-    """A configuration on a system by its adapter's name; ``failure`` says how the system failed, or hung.
+    """Run a configuration on a system by its adapter's name; ``failure`` is the reason if the system failed or hung.
 
-    UnusableSystemError when the system cannot be begun at all; ValueError for a channel that is not there, or a
-    publication that both publishes and deletes.
+    UnusableSystemError if the system cannot be started; ValueError for an unknown channel, or a publication that both
+    publishes and deletes.
     """
     times = times or RunnerClock()
     channels = plan.chosen(configuration)
@@ -121,9 +120,9 @@ def run(
 
 
 class _Observation:
-    """One run and everything observed of it, in places made beforehand; failures are sentences, the first one counts.
+    """A run and its observation, in preallocated places; of several failures the first counts.
 
-    The system is driven in a thread that may hang, until all is done or the time is over; then it is closed.
+    The system runs in a thread, which may hang, until it is done or the time is over; then it is closed.
     """
 
     def __init__(
@@ -147,7 +146,7 @@ class _Observation:
         self._over = threading.Event()
 
     def measure(self, progress: Progress | None) -> None:
-        """Run the system until it is done or its time is over, and end it."""
+        """Run the system until it is done or its time is over, then close it."""
         threading.Thread(target=self._perform, name="sepbm", daemon=True).start()
         try:
             self._await(progress)
@@ -158,7 +157,7 @@ class _Observation:
             self._end()
 
     def recording(self, name: str, options: Mapping[str, str]) -> SepbmRecording:
-        """All that was observed; publications are those that were acknowledged, in the order of the sequence."""
+        """The recording; acknowledged publications are in the order of the sequence."""
         log, order = self._log, {channel.name: place for place, channel in enumerate(self._channels)}
         self._drop_unasked()
         columns = zip(log.elements, log.planned, log.acknowledged, log.known_as, strict=True)
@@ -200,7 +199,7 @@ class _Observation:
         self._over.set()
 
     def _await(self, progress: Progress | None) -> None:
-        """Wait until all is done, or the time is over."""
+        """Wait until the system is done, or the time is over."""
         seconds, total = self._plan.seconds, len(self._log.elements)
         until = time.monotonic() + seconds
         while not self._over.wait(max(0.0, min(_LOOK_S, until - time.monotonic()))):
@@ -213,7 +212,7 @@ class _Observation:
                 )
 
     def _end(self) -> None:
-        """Close the system, which may hang too."""
+        """Close the system, which may hang as well."""
         thread = threading.Thread(
             target=self._guarded, args=(self._system.close, "it could not be closed"), name="sepbm-close", daemon=True
         )
@@ -245,7 +244,7 @@ class _Observation:
             self._system.settle()
 
     def _prepare(self) -> None:
-        """The base load, channels and their subscribers."""
+        """Load the base load, and create channels and subscribers."""
         system = self._system
         system.start(self._configuration)
         if system.processes:
@@ -270,7 +269,7 @@ class _Observation:
         return hear
 
     def _publish(self) -> None:
-        """The sequence by all publishers, each its share in order; a single publisher uses this thread."""
+        """Send the sequence by all publishers, each its share in order; a single one uses this thread."""
         publishers = self._plan.publishers
         shares = [range(first, len(self._log.elements), publishers) for first in range(publishers)]
         if publishers == 1:
@@ -304,7 +303,7 @@ Tell = Callable[[str, float], None]
 
 @dataclass(frozen=True)
 class SeriesRun:
-    """A run: its folder's name, the configuration's folder, the system with its options, and how it is published to."""
+    """A run: its folder's name, the configuration's folder, the system with its options, and the plan."""
 
     name: str
     configuration: Path
@@ -314,7 +313,7 @@ class SeriesRun:
 
 
 def run_series(wanted: Iterable[SeriesRun], folder: Path, tell: Tell) -> dict[str, str]:
-    """Do the runs that are not recorded yet; returns by name the errors of those that could not run."""
+    """Do the runs that are not recorded yet; returns the errors of failed ones by name."""
     todo = list(wanted)
     lacking: dict[str, str] = {}
     for place, plan in enumerate(todo):
@@ -330,12 +329,12 @@ def run_series(wanted: Iterable[SeriesRun], folder: Path, tell: Tell) -> dict[st
 
 
 def is_finished(wanted: SeriesRun, folder: Path) -> bool:
-    """Whether a run was done before."""
+    """Whether a run has been recorded."""
     return _store(folder).finished(wanted.name) is not None
 
 
 def _store(folder: Path) -> RunStore[Path]:
-    """The recordings' folders: one with its description is whole."""
+    """The recordings' folders; one with its description is complete."""
     return RunStore(folder, lambda place: place if (place / recordings.ABOUT).exists() else None)
 
 

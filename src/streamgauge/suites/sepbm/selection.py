@@ -22,7 +22,7 @@ from streamgauge.suites.sepbm import Configuration, SepbmChannel
 
 @dataclass(frozen=True, slots=True)
 class VariedQuery:
-    """A query's pattern with a variable for the constant that differs; ``own`` is the query's constant, if any."""
+    """A query with a variable for the constant that varies; ``own`` is the query's constant, if any."""
 
     body: al.Pattern
     names: tuple[str, ...]
@@ -31,11 +31,11 @@ class VariedQuery:
 
     @property
     def general(self) -> al.Select:
-        """The set of the rows for all values, the value as the last column."""
+        """The distinct rows for all values, with the value as the last column."""
         return _select(self.body, (*self.names, self.value.name))
 
     def channel(self, name: str, value: Term) -> SepbmChannel:
-        """The channel that asks for one value."""
+        """The channel for one value."""
         body = with_names(self.body, {self.value: value})
         form = al.Select(al.Project(body, tuple(map(al.Var, self.names))), self.names)
         return SepbmChannel(name, sparql(form) + "\n")
@@ -43,7 +43,7 @@ class VariedQuery:
 
 @dataclass(frozen=True, slots=True)
 class ChannelShape:
-    """Channels that one query answers: by the value of its last column, or all of its rows (``value`` is ``None``)."""
+    """Channels that share a query: by the value of its last column, or all of its rows (``value`` is ``None``)."""
 
     name: str
     form: al.Select
@@ -87,9 +87,9 @@ def as_set(form: al.Select) -> al.Select:
 
 
 def varied(form: al.Select) -> VariedQuery | None:
-    """The query with a variable for what differs between similar channels, ``None`` if nothing can.
+    """The query with a variable for what varies between derived channels, ``None`` if nothing can.
 
-    The first constant that can be replaced, else a variable that can be given a value.
+    That is the first constant that can be replaced, else a variable that can be fixed.
     """
     body = _body(form)
     if body is None:
@@ -125,7 +125,7 @@ def _body(form: al.Select) -> al.Pattern | None:
 
 
 def _ends(triple: al.TriplePattern) -> tuple[al.Node, ...]:
-    """The terms of a triple pattern in the places of resources; classes and properties are no resources."""
+    """The terms of a triple pattern in places of resources; classes and properties are none."""
     return (triple.subject,) if triple.predicate == RDF_TYPE else (triple.subject, triple.object)
 
 
@@ -136,7 +136,7 @@ def _constants(body: al.Pattern) -> list[Term]:
 
 
 def _replaced(pattern: al.Pattern, constant: Term, var: al.Var) -> al.Pattern:
-    """The pattern with a variable in the place of a constant in its triple patterns."""
+    """The pattern with a variable instead of a constant in its triple patterns."""
     if isinstance(pattern, al.BGP):
         return al.BGP(tuple(_turned(triple, constant, var) for triple in pattern.patterns))
     again: Callable[[al.Pattern], al.Pattern] = partial(_replaced, constant=constant, var=var)
@@ -150,7 +150,7 @@ def _turned(triple: al.TriplePattern, constant: Term, var: al.Var) -> al.TripleP
 
 
 def _certain(pattern: al.Pattern) -> frozenset[al.Node]:
-    """The variables that stand for a resource in every solution."""
+    """The variables that are bound to a resource in every solution."""
     match pattern:
         case al.BGP(patterns=patterns):
             return frozenset(end for triple in patterns for end in _ends(triple) if isinstance(end, al.Var))
@@ -172,7 +172,7 @@ Item = TypeVar("Item", bound=Hashable)
 
 
 class SelectionRule(StrEnum):
-    """Which of an answer's IRIs are resources that are published (the paper leaves it open)."""
+    """Which of an answer's IRIs are published as resources (the paper leaves it open)."""
 
     FIRST = "first"  # the first variable's: what the row is about
     ANY = "any"  # those of any variable: departments and universities too, which make many rows at once

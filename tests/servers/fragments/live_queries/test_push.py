@@ -256,7 +256,7 @@ def test_not_more_often_than_asked():
 
 @pytest.mark.parametrize("settings", [{"plan": "streamer"}, {"cache": "off"}])
 def test_a_plan_that_polls_is_refused(settings):
-    with pytest.raises(UnpushedPlanError, match="leave one out"):
+    with pytest.raises(UnpushedPlanError, match="leave one option out"):
         watch(QUERY, [BASE], push=True, **settings)
 
 

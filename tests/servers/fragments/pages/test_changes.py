@@ -234,7 +234,7 @@ def test_only_so_many_may_listen() -> None:
             await one.next()
             await two.next()
             async with streamed(app, "/data", accept=EVENTS) as three:
-                assert "2 listen already" in (await three.parts.get()).decode()
+                assert "2 subscribers are connected already" in (await three.parts.get()).decode()
                 assert three.status == 429
         async with streamed(app, "/data", accept=EVENTS) as four:
             assert (await four.next())["event"] == "version"

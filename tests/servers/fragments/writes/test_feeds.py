@@ -103,7 +103,7 @@ def test_elements_become_expirations() -> None:
     feeding, said = fed(data, [element(10, [A], until=90)], time)
     assert facts(data) == {Fact(C, None, 1020)}
     assert feeding.fed.over == 1
-    assert "1 that had ended" in said[0]
+    assert "1 already ended" in said[0]
 
 
 def test_elements_become_instants() -> None:

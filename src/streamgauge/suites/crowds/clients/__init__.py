@@ -1,6 +1,6 @@
-"""Programs of clients, a kind of client a file: each runs many clients in one process (``python -m``).
+"""Programs of clients, one kind per file; each runs many clients in one process (``python -m``).
 
-A program is given its task as one line of JSON; it writes lines of JSON until its input ends. Every answer is a line
+A program receives its task as a line of JSON and writes lines of JSON until its input ends. Every answer is a line
 with ``client``, ``instant``, ``received`` (ms since 1970), ``rows`` (a digest), ``size`` and ``bytes`` so far.
 """
 
@@ -18,7 +18,7 @@ from streamgauge.model.terms import Row
 from streamgauge.outgoing.clients import AsyncHttpClient, async_client, crowd_limits
 
 Begin: TypeAlias = Callable[[dict[str, Any], AsyncExitStack], AsyncIterator[Coroutine[Any, Any, None]]]
-"""From the task, one coroutine for each client, once that client is registered; the stack closes what they share."""
+"""(task, stack) -> a coroutine per client once it is registered; the stack closes shared resources."""
 
 
 def task() -> dict[str, Any]:
@@ -34,24 +34,24 @@ def say(**fields: object) -> None:
 
 
 def say_answer(client: int, instant: int | None, rows: Collection[Row], heard: int, **more: object) -> None:
-    """Write the line of an answer that came now; ``heard`` are the client's bytes so far."""
+    """Write the line of an answer received now; ``heard`` are the client's bytes so far."""
     received = time.time_ns() // 1_000_000
     say(client=client, instant=instant, received=received, rows=digest(rows), size=len(rows), bytes=heard, **more)
 
 
 def digest(rows: Iterable[Row]) -> str:
-    """The same text for equal bags of rows, whatever their order: thousands of answers are compared unkept."""
+    """A digest that is equal for equal bags of rows, so that thousands of answers need not be stored."""
     lines = sorted("\t".join(term or "-" for term in row) for row in rows)
     return sha1("\n".join(lines).encode(), usedforsecurity=False).hexdigest()[:16]
 
 
 async def unbounded(stack: AsyncExitStack, timeout: float) -> AsyncHttpClient:
-    """An HTTP client with a connection for each of thousands of subscriptions; ``timeout`` in s."""
+    """An HTTP client for thousands of concurrent subscriptions; ``timeout`` in s."""
     return await stack.enter_async_context(async_client(crowd_limits(timeout)))
 
 
 def run_clients(begin: Begin, settle: float = 0.0) -> None:
-    """Run the clients of this process's task until its input ends; they have ``settle`` s before ``ready`` is said."""
+    """Run the clients of this process's task until its input ends; ``ready`` is written after ``settle`` s."""
     asyncio.run(_run(begin, settle))
 
 

@@ -1,7 +1,7 @@
-"""Program: subscribers of a broker's channels, each of which keeps its answer by notifications.
+"""Program: subscribers of a broker's channels, each of which maintains its answer by notifications.
 
-Given ``address``, ``queries`` (a SPARQL text for each client) and ``first``. A line for each notification: ``instant``
-is the broker's time of it, ``rows`` the answer that the client has now, ``publications`` are its causes.
+The task has ``address``, ``queries`` (a SPARQL text per client) and ``first``. A line for each notification:
+``instant`` is the broker's time, ``rows`` the client's current answer, ``publications`` are the causes.
 """
 
 import json
@@ -23,7 +23,7 @@ TIMEOUT_S = 300.0
 
 @dataclass(slots=True)
 class Follower:
-    """One client: a channel that all who ask the same share, and the answer as notifications make it."""
+    """A client: a channel, shared by clients with the same query, and the answer as notifications change it."""
 
     client: AsyncClient
     number: int
@@ -38,7 +38,7 @@ class Follower:
         return sha1(self.query.encode(), usedforsecurity=False).hexdigest()
 
     async def begin(self) -> None:
-        """Have the channel, and its answer."""
+        """Create the channel and read its answer."""
         try:
             await self.client.create_channel(self.channel, self.query)
         except BrokerError as error:
@@ -48,7 +48,7 @@ class Follower:
         self.rows, self.after = set(standing.rows), standing.number
 
     async def follow(self) -> None:
-        """Say each notification, until the channel ends."""
+        """Write a line for each notification until the channel ends."""
         async for notification in self.client.subscribe(self.channel, after=self.after):
             self.rows.difference_update(notification.removed)
             self.rows.update(notification.added)
@@ -59,7 +59,7 @@ class Follower:
 
 
 async def begin(task: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
-    """Each client with its channel and its answer as it is."""
+    """Subscribe each client, starting from the current answer."""
     client = AsyncClient(task["address"], http=await unbounded(stack, TIMEOUT_S), largest=CROWD_RECEIVED)
     for number, query in enumerate(task["queries"], task["first"]):
         follower = Follower(client, number, query)

@@ -1,7 +1,7 @@
-"""Program: clients of a query service, each of which registers its query and takes its answers as events.
+"""Program: clients of a query service, each of which registers its query and receives its answers as events.
 
-Given ``address``, ``queries`` (the JSON that registers a query, for each client), ``first`` and ``witnesses`` (clients
-whose rows are said). A line for each answer: ``instant`` is in ms of the stream; a witness's line has ``answer`` too.
+The task has ``address``, ``queries`` (the JSON registration per client), ``first`` and ``witnesses`` (clients whose
+rows are written). A line for each answer: ``instant`` is in ms of the stream; a witness's line has ``answer`` too.
 """
 
 import json
@@ -16,12 +16,12 @@ from streamgauge.outgoing.clients import AsyncHttpClient
 from streamgauge.suites.crowds.clients import run_clients, say, say_answer, unbounded
 
 REGISTER_S = 300.0
-"""An engine that is a process of its own takes its time to start."""
+"""Timeout of a registration, s: an engine in another process is slow to start."""
 
 
 @dataclass(slots=True)
 class AnswerSubscriber:
-    """One client: says each answer of its query; it comes back where it was let go because it took them too slowly."""
+    """A client that writes each answer of its query; disconnected for being too slow, it reconnects."""
 
     client: AsyncHttpClient
     address: str
@@ -32,7 +32,7 @@ class AnswerSubscriber:
     over: bool = False
 
     async def take(self) -> None:
-        """All answers, until the query ends."""
+        """Receive all answers until the query ends."""
         while not self.over:
             begun = self.last
             where, wanted = f"{self.address}/answers", {"Accept": "text/event-stream"}
@@ -63,7 +63,7 @@ class AnswerSubscriber:
 
 
 async def begin(task: dict[str, Any], stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
-    """Each client with its query registered."""
+    """Register each client's query."""
     address = task["address"].rstrip("/")
     client = await unbounded(stack, REGISTER_S)
     for number, query in enumerate(task["queries"], task["first"]):

@@ -1,9 +1,9 @@
-"""Program: query streamers of fragments, each with connections and a cache of its own.
+"""Program: query streamers of fragments, each with its own connections and cache.
 
-Given ``address``, ``queries`` (a SPARQL text for each client), ``first`` (the number of the first one), ``plan``,
+The task has ``address``, ``queries`` (a SPARQL text per client), ``first`` (the number of the first), ``plan``,
 ``cache``, ``method``, ``label``, ``template``, ``spread`` (s, over which they start), ``period`` (ms, or null) and
 ``jitter`` (share of the time between two polls). A line for each answer, with ``took`` (ms, of the poll) and
-``requests`` so far; for a failure one with ``failed``.
+``requests`` so far; for a failure a line with ``failed``.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from streamgauge.suites.crowds.clients import run_clients, say, say_answer
 
 @dataclass(slots=True)
 class Watcher:
-    """One client, which writes a line for each of its answers."""
+    """A client, which writes a line for each of its answers."""
 
     number: int
     task: dict[str, Any]
@@ -56,7 +56,7 @@ class Watcher:
 
 
 async def begin(task: dict[str, Any], _stack: AsyncExitStack) -> AsyncIterator[Coroutine[Any, Any, None]]:
-    """Each client, which starts at its place in the time over which they spread."""
+    """Start each client at its place in the interval over which they are spread."""
     step = task["spread"] / max(1, len(task["queries"]))
     for number, query in enumerate(task["queries"]):
         yield Watcher(task["first"] + number, task).watch(query, number * step)

@@ -1,8 +1,8 @@
-"""Systems under test of the crowds, a kind a file with ``NAMES`` and ``start(scenario, folder)``.
+"""Systems under test of crowds, one kind per file with ``NAMES`` and ``start(scenario, folder)``.
 
-A system is a server and the programs of its clients (``harness.systems``); a scenario names it.
-``start`` begins the server, ``subscribe`` the programs of its clients, ``settle`` waits until all clients are ready,
-``feed`` sends an update; ``processes`` are the server's, ``crowd`` the programs of clients.
+A system is a server and the programs of its clients (``harness.systems``); a scenario names it. ``start`` starts the
+server, ``subscribe`` the programs of its clients, ``settle`` waits until all clients are ready, ``feed`` sends an
+update; ``processes`` are the server's, ``crowd`` the programs of clients.
 """
 
 from abc import ABC, abstractmethod
@@ -33,7 +33,7 @@ READY_S: Final = 600.0
 LEAD_S: Final = 1.0
 LOOK_S: Final = 0.5
 EACH: Final = 100
-"""Clients of one process: asyncio tasks with connections and a cache of their own."""
+"""Number of clients per process: asyncio tasks with their own connections and cache."""
 
 Line = Mapping[str, Any]
 
@@ -90,12 +90,12 @@ class CrowdSystem(SystemUnderTest[CrowdData, str, UpdateRequest, Line], ABC):
             self.crowd.append(self._stack.enter_context(JsonProgram(f"{CLIENTS}.{self.program}", task, receive)))
 
     def unsubscribe(self, query: str) -> None:  # noqa: ARG002
-        """End the programs of all clients; ProgramError when one failed."""
+        """End the programs of all clients; ProgramError if one failed."""
         for program in self.crowd:
             program.end()
 
     def query(self, client: int) -> Any:
-        """The query of a client, as its program takes it."""
+        """The query of a client in its program's form."""
         return continuous(self.scenario, client)[0].sparql
 
     def task(self) -> dict[str, Any]:
@@ -117,14 +117,14 @@ class CrowdSystem(SystemUnderTest[CrowdData, str, UpdateRequest, Line], ABC):
 
     @abstractmethod
     def begin(self, receive: Callable[[Line], object]) -> Publisher:
-        """Start the clients; the publisher of all updates that are to come."""
+        """Start the clients and return the publisher of the remaining updates."""
 
     @abstractmethod
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:
         """The judgement of the lines that the clients wrote."""
 
     def counts(self) -> Mapping[str, int]:
-        """Requests and bytes that the server has served, where it counts them."""
+        """Requests and bytes served, if the server counts them."""
         return {}
 
     def _serve(self, server: ServerProcess) -> None:
@@ -148,13 +148,13 @@ class CrowdSystem(SystemUnderTest[CrowdData, str, UpdateRequest, Line], ABC):
 
 @cache
 def systems() -> Mapping[str, str]:
-    """The names of systems, each with the module that has it."""
+    """Names of systems -> their modules."""
     modules = sorted(module.name for module in iter_modules(__path__))
     return {name: module for module in modules for name in import_module(f"{__name__}.{module}").NAMES}
 
 
 def system_of(scenario: Scenario, folder: Path) -> CrowdSystem:
-    """The system of a scenario; ``folder`` is for stores and caches. ProgramError where no module has its name."""
+    """The system of a scenario; ``folder`` is for stores and caches. ProgramError for an unknown name."""
     if scenario.system not in systems():
         raise ProgramError(f"there is no system {scenario.system}: {offered(scenario.system, systems())}")
     system: CrowdSystem = import_module(f"{__name__}.{systems()[scenario.system]}").start(scenario, folder)

@@ -1,4 +1,4 @@
-"""The broker, and clients that keep their answer by its notifications."""
+"""The broker, and clients that maintain their answers by its notifications."""
 
 from collections.abc import Callable, Sequence
 from typing import Final
@@ -12,19 +12,19 @@ NAMES: Final = (BROKER,)
 
 
 class BrokerCrowd(CrowdSystem):
-    """The broker, and subscribers that keep their answer by its notifications."""
+    """The broker, and subscribers that maintain their answers by its notifications."""
 
     program = "followers"
 
     def start(self, task: CrowdData) -> None:
-        """Begin the broker with the static data; each update deletes what is over and publishes all that holds."""
+        """Start the broker with the static data; each update deletes obsolete facts and inserts the current ones."""
         self._data, limit = task, f"{self.scenario.clients + 10}"
         limits = ("--max-channels", limit, "--max-subscribers", limit)
         connections = ("--max-connections", f"{2 * self.scenario.clients + 10}")
         self._serve(ServerProcess("broker", "serve", str(task.static), *limits, *connections))
 
     def begin(self, receive: Callable[[Line], object]) -> Publisher:
-        """Start the clients, which are all ready before the first update."""
+        """Start the clients, all of which are ready before the first update."""
         self.subscribe(self.scenario.query, receive)
         self.settle()
         return Publisher(self.feed, replaced(updates(self._data.elements, self.scenario.slack)), self._begins(0))

@@ -1,4 +1,4 @@
-"""Fragments clients that poll a server of Linked Data, maybe with a shared cache (nginx) between them."""
+"""Fragments clients that poll a server of Linked Data, optionally behind a shared cache (nginx)."""
 
 import re
 import shutil
@@ -25,7 +25,7 @@ LARGE: Final = 1000
 
 
 class FragmentsSystem(CrowdSystem):
-    """A fragments server whose data set is renewed, and clients that poll it; maybe with a cache between them."""
+    """A fragments server whose data set is renewed, and clients that poll it, optionally behind a cache."""
 
     program = "watchers"
 
@@ -80,7 +80,7 @@ class FragmentsSystem(CrowdSystem):
         self._renewed.wait_for("applied")
 
     def counts(self) -> Mapping[str, int]:
-        """Requests and bytes of bodies that the server has served, by its metrics."""
+        """Requests and bytes of bodies served, from the server's metrics."""
         text = self._metrics()
         totals = {"requests": 0, "bytes": 0}
         for word in totals:
@@ -140,16 +140,16 @@ _TEMPORARY = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
 
 
 def nginx() -> str | None:
-    """The program, ``None`` where it is not installed."""
+    """The path of nginx, ``None`` if it is not installed."""
     return shutil.which("nginx") or shutil.which("nginx", path="/usr/sbin")
 
 
 @contextmanager
 def caching_proxy(origin: str, port: int, folder: Path) -> Iterator[None]:
-    """A cache (nginx) that shares misses, before an origin (``http://host:port``); ProgramError without it."""
+    """A cache (nginx) that merges misses, in front of an origin (``http://host:port``); ProgramError without nginx."""
     program = nginx()
     if program is None:
-        raise ProgramError("there is no nginx: install it, as Debian's package nginx-light")
+        raise ProgramError("nginx is not installed: install it (Debian: apt-get install nginx-light)")
     folder.mkdir(parents=True, exist_ok=True)
     temporary = "\n  ".join(f"{name}_temp_path {folder}/{name};" for name in _TEMPORARY)
     config = folder / "nginx.conf"

@@ -25,7 +25,7 @@ class EngineService(CrowdSystem):
     program = "subscribers"
 
     def start(self, task: CrowdData) -> None:
-        """Begin the query service."""
+        """Start the query service."""
         self._stream = [replace(element, until=None) for element in task.elements]
         limit = f"{self.scenario.clients + 10}"
         engine = SERVICES[self.scenario.system].engine
@@ -36,11 +36,11 @@ class EngineService(CrowdSystem):
         return registration(self.scenario, client)
 
     def task(self) -> dict[str, Any]:
-        """The address, and which clients are judged row by row."""
+        """The address, and the clients that are judged row by row."""
         return {**super().task(), "witnesses": witnesses(self.scenario)}
 
     def begin(self, receive: Callable[[Line], object]) -> Publisher:
-        """Engines start with the first update, which is sent before measuring begins."""
+        """Send the first update, which starts the engines, before the measurement."""
         first, *others = streamed(self._stream)
         self.subscribe(self.scenario.query, receive)
         self.settle()
@@ -53,7 +53,7 @@ class EngineService(CrowdSystem):
         self._post(element)
 
     def _await_taken(self, count: int) -> None:
-        """Wait until every engine has read so many elements: some are programs that take seconds to start."""
+        """Wait until every engine has read ``count`` elements: some are programs that start slowly."""
         for _ in range(round(READY_S / LOOK_S)):
             queries = self._http.get("/queries").json()["queries"]
             if failed := next((query["fault"] for query in queries if query["fault"]), None):
@@ -61,7 +61,7 @@ class EngineService(CrowdSystem):
             if all(query["elements"] >= count for query in queries):
                 return
             time.sleep(LOOK_S)
-        raise ProgramError(f"engines have not taken in the first update within {READY_S:.0f} s")
+        raise ProgramError(f"engines have not read the first update within {READY_S:.0f} s")
 
     def judged(self, publisher: Publisher, lines: Sequence[Line]) -> Findings:
         """Judge the answers of witnesses by the common oracle."""

@@ -1,4 +1,4 @@
-"""Our broker over HTTP: in a process of its own, or wherever it is served; subscribers hear events or WebSockets."""
+"""Our broker over HTTP, in another process or at a URL; subscribers use events or WebSockets."""
 
 import json
 import re
@@ -34,10 +34,10 @@ from streamgauge.suites.sepbm.adapters import Clock, in_parts, new_journal
 
 ABOUT: Final = "our broker over HTTP, in a process of its own or at a URL"
 OPTIONS: Final = {
-    "strategy": "how notifications are found; incremental (default), reevaluate, stringrs or graphss",
+    "strategy": "how notifications are computed: incremental (default), reevaluate, stringrs or graphss",
     "journal": "a folder for a journal, which makes publications durable; without it nothing is",
-    "transport": "events (default) or websocket: how subscribers are told",
-    "url": "a broker that is served already, with the ontology, without facts and channels, for this alone",
+    "transport": "how subscribers are notified: events (default) or websocket",
+    "url": "a running broker with the ontology, without facts and channels, for exclusive use",
     "token": "a bearer token for it",
 }
 
@@ -66,7 +66,7 @@ def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
 
 
 class BrokerOverHttp:
-    """The six operations by the broker's own clients, one for all publishers and one for all subscribers."""
+    """The operations by the broker's own clients, one for all publishers and one for all subscribers."""
 
     def __init__(self, options: Mapping[str, str], transport: str, clock: Clock) -> None:
         self._options, self._clock = options, clock
@@ -77,14 +77,14 @@ class BrokerOverHttp:
         self._streams = async_client(crowd_limits(_PATIENCE_S))
         self._subscriptions = SubscriberLoop(UnusableSystemError)
         self._numbers: dict[str, list[int]] = {}
-        """Of each subscriber of a channel, which notification it got last; ``_told`` adds up what all of one have."""
-        self._subscribers = self._told = 0
+        """By channel, the number of the last notification of each subscriber; ``_received`` sums the minima."""
+        self._subscribers = self._received = 0
         by_strategy = "changes" if options.get("strategy", "incremental") == "incremental" else "definition"
         self.evaluator = None if self._url else by_strategy
 
     @property
     def processes(self) -> Sequence[int]:
-        """The resources of the server, if this process started it."""
+        """The process id of the server, if this process started it."""
         return () if self._service is None else (self._service.pid,)
 
     def start(self, configuration: Configuration) -> None:
@@ -119,13 +119,13 @@ class BrokerOverHttp:
             self._publish(part)
 
     def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
-        """Connect a subscriber; returns when it is connected."""
+        """Connect a subscriber, and wait until it is connected."""
         name = channel.name
         if name not in self._numbers:
             self._ask(lambda client: client.create_channel(name, channel.query))
             self._numbers[name] = []
         numbers = self._numbers[name]
-        self._told -= min(numbers, default=0)
+        self._received -= min(numbers, default=0)
         place = len(numbers)
         numbers.append(0)
         self._subscriptions.listen(name, self._heard(name, place, hear))
@@ -143,7 +143,7 @@ class BrokerOverHttp:
         self._subscriptions.leave(channel.name)
         numbers = self._numbers.pop(channel.name)
         self._subscribers -= len(numbers)
-        self._told -= min(numbers, default=0)
+        self._received -= min(numbers, default=0)
         self._ask(lambda client: client.delete_channel(channel.name))
 
     async def _heard(self, name: str, place: int, hear: Receive) -> None:
@@ -153,7 +153,7 @@ class BrokerOverHttp:
                 ReceivedNotification(name, notification.publications, notification.added, notification.removed, clock())
             )
             before, numbers[place] = min(numbers), notification.number
-            self._told += min(numbers) - before
+            self._received += min(numbers) - before
             self._subscriptions.wake()
 
     async def _by_events(self, name: str) -> AsyncIterator[Told]:
@@ -169,7 +169,7 @@ class BrokerOverHttp:
                     yield read_told(text)
 
     def feed(self, publication: Publication) -> int:
-        """Publish or delete; with a journal it is acknowledged when it is durable."""
+        """Publish or delete; with a journal, publications are acknowledged once they are durable."""
         if publication.removed:
             return int(self._ask(lambda client: client.delete(triples_text(publication.removed), _KIND)).number)
         return self._publish(publication.added)
@@ -181,7 +181,9 @@ class BrokerOverHttp:
         """Wait until subscribers have received as many notifications as the broker counts."""
         wanted = self._metric("notifications")
         self._subscriptions.wait(
-            lambda: self._told >= wanted, _PATIENCE_S, lambda: f"told {self._told} of {wanted} notifications"
+            lambda: self._received >= wanted,
+            _PATIENCE_S,
+            lambda: f"received {self._received} of {wanted} notifications",
         )
 
     def advance(self, time: int) -> None:  # noqa: ARG002 (a broker has a clock of its own)
@@ -209,7 +211,7 @@ class BrokerOverHttp:
             raise UnusableSystemError(f"{error}{words}") from error
 
     def _metric(self, name: str) -> int:
-        """One of the counts that the broker has for Prometheus."""
+        """One of the broker's metrics."""
         try:
             response = self._http.get(f"{self._url}/metrics", headers=bearing(self._token))
         except httpx.TransportError as error:

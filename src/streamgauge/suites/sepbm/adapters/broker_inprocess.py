@@ -43,9 +43,9 @@ def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
 
 
 class InProcessBroker:
-    """The broker with a strategy for an ontology's rules, and with a journal in a folder if one is named.
+    """The broker with a strategy for an ontology's rules, and with a journal in a folder if given.
 
-    Subscribers are told in the thread that publishes, before its publication is acknowledged.
+    Subscribers are notified in the publishing thread, before its publication is acknowledged.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class InProcessBroker:
         return self._begun
 
     def start(self, configuration: Configuration) -> None:
-        """A broker with the ontology's rules, and the base load in it."""
+        """Create the broker with the ontology's rules, and load the base load."""
         try:
             strategy = self._strategy(configuration.rules())
             self._begun = Broker(strategy, self._clock, time.monotonic, self._journal(), _LIMITS)
@@ -81,7 +81,7 @@ class InProcessBroker:
             raise UnusableSystemError(str(error)) from error
 
     def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
-        """Call ``hear`` in the thread that publishes; UnusableSystemError for a query that a channel cannot have."""
+        """Call ``hear`` in the publishing thread; UnusableSystemError for an invalid query."""
         if channel.name not in self._subscribed:
             try:
                 self._broker.create_channel(channel.name, channel.query)

@@ -1,6 +1,6 @@
-"""Re-evaluation by columns: facts as tables of numbers in DuckDB, each channel's query asked again after each change.
+"""Re-evaluation by columns: facts as tables of numbers in DuckDB, each query evaluated again after each change.
 
-This is fast without being incremental. Patterns, UNION and FILTER regex are evaluated.
+This is fast without being incremental. Patterns, UNION and FILTER regex are supported.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -60,7 +60,7 @@ class FactTables:
         database.execute("CREATE TABLE term (id BIGINT, text VARCHAR)")
 
     def of(self, predicate: Term, end: Term | None) -> _Table:
-        """The table of a property, or with ``end`` of a class; empty when it is new."""
+        """The table of a property, or with ``end`` of a class, created empty if it is new."""
         key = predicate, end if predicate == RDF_TYPE else None
         table = self._tables.get(key)
         if table is None:
@@ -96,7 +96,7 @@ class FactTables:
             yield table, [row[: len(table.columns)] for _, row in rows_of_table]
 
     def _say(self) -> None:
-        """The text of new terms, for conditions."""
+        """Store the texts of new terms, for conditions."""
         terms, first = self.dictionary.terms, self._said
         if first < len(terms):
             self._said = len(terms)
@@ -219,7 +219,7 @@ class ColumnStrategy(Evaluating):
         return variables
 
     def drop(self, channel: str) -> None:
-        """Ask the channel's query no more."""
+        """Stop evaluating the channel's query."""
         self._database.execute(f"DROP TABLE {self._asked.pop(channel).answer}")
 
     def rows(self, channel: str) -> Iterable[Row]:
@@ -232,7 +232,7 @@ class ColumnStrategy(Evaluating):
         return int(row[0])
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
-        """The differences after several publications; each difference may be caused by any of them."""
+        """The differences after several publications, any of which may be the cause."""
         changed = [self._change(publication) for publication in publications]
         if any(changed):
             causes = tuple(publication.number for publication in publications)
@@ -267,11 +267,11 @@ class ColumnStrategy(Evaluating):
         return tuple([tuple([terms[cell] for cell in row]) for row in self._database.execute(query).fetchall()])
 
     def evaluate(self, now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
-        """Nothing is put off."""
+        """Nothing: no evaluation is deferred."""
         return iter(())
 
 
-ABOUT: Final = "all queries asked again by columns, in DuckDB (needs the extra `columns`)"
+ABOUT: Final = "all queries evaluated again by columns, in DuckDB (needs the extra `columns`)"
 OPTIONS: Final[Mapping[str, str]] = {}
 
 

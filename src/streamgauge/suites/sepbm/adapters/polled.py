@@ -1,7 +1,7 @@
-"""A SPARQL store that is polled: all queries are evaluated again, and answers are compared with the previous ones.
+"""A polled SPARQL store: all queries are evaluated again, and answers are compared with the previous ones.
 
-The adapter maintains the closure, so that any store will do. Rows that come and go between two polls are
-never seen, and no notification names its causes.
+The adapter maintains the closure, so that any store will do. Rows that come and go between two polls are never seen,
+and notifications name no causes.
 """
 
 import os
@@ -117,15 +117,15 @@ def _variables(channel: SepbmChannel) -> tuple[str, ...]:
 
 ABOUT: Final = "a SPARQL store that a client polls, ours or any endpoint"
 OPTIONS: Final = {
-    "period": "how often all queries are asked again (ms); after each publication unless given",
-    "url": "a SPARQL 1.1 endpoint, empty and for this alone; facts in the runner's process without it",
-    "update": "where its updates are taken, when that is another URL",
+    "period": "the interval of polls (ms; default: after each publication)",
+    "url": "an empty SPARQL 1.1 endpoint for exclusive use (default: facts in the runner's process)",
+    "update": "the URL of its updates, if it differs",
     "token": "a bearer token for it",
 }
 
 
 def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
-    """A store without facts; UnusableSystemError for options that make no sense."""
+    """A store without facts; UnusableSystemError for conflicting options."""
     for name in ("update", "token"):
         if name in options and "url" not in options:
             raise UnusableSystemError(f"system polled: {name} needs url, the address of an endpoint")
@@ -181,7 +181,7 @@ class PolledSystem:
         self._subscribers.pop(channel.name, None)
 
     def feed(self, publication: Publication) -> None:
-        """Publish or delete; acknowledged when the store has it."""
+        """Publish or delete; acknowledged once the store has it."""
         self._check()
         self._store.change(publication.added, publication.removed)
         with self._turn:
@@ -225,7 +225,7 @@ class PolledSystem:
                 self._turn.notify_all()
 
     def _next(self) -> int | None:
-        """Wait for the next poll: how many publications are acknowledged then, ``None`` at the end."""
+        """Wait for the next poll; the number of publications acknowledged by then, ``None`` at the end."""
         with self._turn:
             if self._period is None:
                 self._turn.wait_for(lambda: self._ending or self._wanted > self._done)

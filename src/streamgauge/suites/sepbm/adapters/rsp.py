@@ -1,7 +1,7 @@
-"""An RSP engine on the same changes: each channel a continuous query over all facts from the beginning on.
+"""An RSP engine on the same changes: each channel is a continuous query over all facts since the beginning.
 
-The closure is kept by the adapter, and what is new in it is an element whose time is the publication's number. Streams
-only grow, so nothing can be deleted.
+The adapter maintains the closure; its new facts are an element whose time is the publication's number. Streams only
+grow, so deletions are not possible.
 """
 
 from collections.abc import Mapping
@@ -35,12 +35,12 @@ from streamgauge.suites.sepbm.recordings import continuous
 ABOUT: Final = "an RSP engine in the runner's process, over a landmark window"
 OPTIONS: Final = {
     "engine": "live (default), or another engine in Python",
-    "semantics": "under which; sens (default) or another profile with reports at changes",
+    "semantics": "sens (default), or another profile with reports at changes",
 }
 
 
 def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
-    """An engine without facts; UnusableSystemError if it is unknown or not an engine in this process."""
+    """An engine without facts; UnusableSystemError if it is unknown or not in this process."""
     name = options.get("engine", "live")
     try:
         engine, semantics = load(name), profile(options.get("semantics", "sens"))
@@ -55,7 +55,7 @@ def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
 
 
 class RspSystem:
-    """An in-process engine whose stream contains the new facts of the closure; it runs in the publishing thread."""
+    """An engine in this process whose stream has the new facts of the closure; it runs in the publishing thread."""
 
     def __init__(self, engine: EngineSystem, semantics: Semantics, clock: Clock) -> None:
         self.processes, self.evaluator = engine.processes, engine.evaluator
@@ -97,7 +97,7 @@ class RspSystem:
         """Do nothing: no evaluation is deferred."""
 
     def settle(self) -> None:
-        """Start the sessions with the base load unless an element has; answers arrive while elements are pushed."""
+        """Start the sessions with the base load unless an element did; answers arrive during pushes."""
         with self._lock:
             self._begin()
 

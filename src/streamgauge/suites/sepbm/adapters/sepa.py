@@ -1,7 +1,7 @@
 """A SEPA broker (vaimee/SEPA): SPARQL Updates over HTTP, subscriptions as JSON messages over WebSockets.
 
-It has no channels of its own: a channel is a query that its subscribers ask. It says neither which update caused a
-notification nor when there are no more, so what has come is complete when nothing comes for a while.
+It has no channels: a channel is a query of its subscribers. It reports neither the update that caused a notification
+nor their completion, so notifications count as complete after a quiet period.
 """
 
 import json
@@ -32,11 +32,11 @@ from streamgauge.suites.sepbm.adapters import Clock, data_update, in_parts, post
 
 ABOUT: Final = "a SEPA broker: SPARQL Update over HTTP, SEPA's subscriptions over WebSockets"
 OPTIONS: Final = {
-    "update": "the URL of its SPARQL Update, as http://localhost:8000/update",
-    "subscribe": "the URL of its subscriptions, as ws://localhost:9000/subscribe",
-    "quiet": "after how long without a notification (ms) all are taken to have come; 200 unless given",
+    "update": "the URL of its SPARQL Update, such as http://localhost:8000/update",
+    "subscribe": "the URL of its subscriptions, such as ws://localhost:9000/subscribe",
+    "quiet": "the time without a notification (ms) after which all count as received (default: 200)",
     "token": "a bearer token for both",
-    "base": "publish (default): the base load is published; loaded: it has been published before",
+    "base": "publish (default) publishes the base load; loaded: it is there already",
 }
 
 _PATIENCE_S: Final = 60.0
@@ -60,7 +60,7 @@ def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
 
 
 class SepaSystem:
-    """The six operations by SEPA's protocol, with a connection for each subscriber."""
+    """The operations by SEPA's protocol, with a connection for each subscriber."""
 
     def __init__(self, options: Mapping[str, str], quiet: float, publishes: bool, clock: Clock) -> None:
         self.processes: Sequence[int] = ()
@@ -73,12 +73,12 @@ class SepaSystem:
         self._last = monotonic()
 
     def start(self, configuration: Configuration) -> None:
-        """Publish the base load, unless it is loaded; the ontology has to be configured in the broker."""
+        """Publish the base load unless it is there; the ontology has to be configured in the broker."""
         for part in in_parts(configuration.base() if self._publishes else ()):
             self._send("INSERT", part)
 
     def subscribe(self, channel: SepbmChannel, hear: Receive) -> None:
-        """Returns when SEPA's first message, the present answer, has arrived; it is not a notification."""
+        """Wait for SEPA's first message, the current answer, which is not a notification."""
         name, there = channel.name, threading.Event()
         self._subscriptions.listen(name, self._heard(channel, hear, there))
         until = monotonic() + _PATIENCE_S
