@@ -1,4 +1,4 @@
-"""Capacities of engines: the one figure of each, delay and correctness over the load; a page, tables, JSON."""
+"""Capacities of engines: the figure of each, delay and correctness over the load; as a page, tables, JSON."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -28,14 +28,14 @@ FORMAT = "streamgauge capacity"
 """The format of a capacity as JSON, version 1."""
 
 LEAST_MS = 0.1
-"""Where a delay's logarithmic axis begins, as low as the harness's clock tells apart."""
+"""The start of a delay's logarithmic axis, ms: the resolution of the harness's clock."""
 
 
 @dataclass(frozen=True)
 class Carried:
-    """The capacities found on one axis, within which limits and to which precision of its value.
+    """The capacities on one axis, with their limits and the precision of the values.
 
-    ``folder`` is where the page is, which its links to the probes begin from; a page without it has no links.
+    ``folder`` is the page's, to which links to the probes are relative; without it there are no links.
     """
 
     title: str
@@ -52,10 +52,10 @@ def label(one: Capacity) -> str:
 
 
 def figure_of(carried: Carried, one: Capacity) -> str:
-    """The one figure of an engine, in a sentence.
+    """The capacity of an engine as a sentence.
 
-    ``stations at most 40`` where 42 are too many for the engine; ``stations at least 40, the limit was not reached``
-    where nothing that the engine did bounds the figure; ``no figure`` where the probes contradict each other.
+    ``stations at most 40`` if 42 are too many for the engine; ``stations at least 40, the limit was not reached`` if
+    nothing that the engine did bounds the figure; ``no figure`` if the probes contradict each other.
     """
     best = one.carried
     if one.absent:
@@ -74,7 +74,7 @@ def figure_of(carried: Carried, one: Capacity) -> str:
 
 
 def bound_of(carried: Carried, one: Capacity) -> str:
-    """The bound of an engine in a sentence; empty when the engine is not there."""
+    """The bound of an engine as a sentence; empty if the engine is absent."""
     if one.absent:
         return ""
     if one.beyond is None or one.beyond.bound is None:
@@ -91,7 +91,7 @@ def bound_of(carried: Carried, one: Capacity) -> str:
 
 
 def rule(carried: Carried) -> str:
-    """By which rule a value is carried."""
+    """The rule by which a value is carried."""
     return (
         "A value is carried when every window is right, 99% of the answers of each window come at most "
         f"{duration(carried.limit.delay)} after they were due, and the harness hands 99% of the elements over at most "
@@ -101,7 +101,7 @@ def rule(carried: Carried) -> str:
 
 
 def page(carried: Carried) -> str:
-    """One self-contained HTML file as text."""
+    """One self-contained HTML file."""
     labels = [label(one) for one in carried.found]
     look = PageStyle(
         "Streamgauge capacity", carried.title, _headline(carried), WORDS, _tally, labels,
@@ -120,14 +120,14 @@ def page(carried: Carried) -> str:
 
 
 def write(carried: Carried, path: Path) -> None:
-    """Write the page (UTF-8), replacing what is there; OSError when that fails."""
+    """Write the page (UTF-8), replacing an existing file; OSError."""
     path.write_text(page(carried), encoding="utf-8")
 
 
 def write_probes(capacities: Sequence[Capacity], read: Callable[[Path], Judged], tell: Callable[[str], object]) -> None:
-    """Write the page of every value that was tried, over all engines, unless there is one of the runs as they are.
+    """Write a page for every value that was tried, over all engines, unless an up-to-date one exists.
 
-    ``read`` has the run and the verdict of a folder; OSError when a page cannot be written.
+    ``read`` returns the run and the verdict of a folder; OSError.
     """
     pages: dict[Path, list[Path]] = {}
     for probe in (probe for one in capacities for probe in one.probes if probe.folders):
@@ -151,7 +151,7 @@ def shown(carried: Carried) -> Iterator[RenderableType]:
 
 
 def write_json_of(carried: Carried, path: Path) -> None:
-    """Write the capacities as JSON, beside the page; RunError when that fails."""
+    """Write the capacities as JSON next to the page; RunError."""
     write_json(path, json_of(carried))
 
 
@@ -235,7 +235,7 @@ def _line(carried: Carried, probe: LoadProbe) -> TableLine:
 
 
 def _link(carried: Carried, probe: LoadProbe) -> str:
-    """The address, relative to the page, of the probe's own page or of its runs' folder; empty without a run."""
+    """The address of the probe's own page or of its runs' folder, relative to the page; empty without a run."""
     if carried.folder is None or not probe.folders:
         return ""
     own = page_of(probe)
@@ -244,7 +244,7 @@ def _link(carried: Carried, probe: LoadProbe) -> str:
 
 
 def page_of(probe: LoadProbe) -> Path:
-    """The file of the page of a probe's runs, beside their folders."""
+    """The file of the page of a probe's runs, next to their folders."""
     return probe.folders[0].parent / "report.html"
 
 
@@ -314,7 +314,7 @@ def _share(probe: LoadProbe) -> float | None:
 
 
 def _bins(carried: Carried, one: Capacity, value: Any, show: Any) -> list[Bin]:
-    """A bin a probe, with its tooltip; values too small for a logarithmic axis stand at its end."""
+    """A bin per probe with its tooltip; values too small for a logarithmic axis are placed at its end."""
     bins = []
     for probe in one.probes:
         height = value(probe)

@@ -1,4 +1,4 @@
-"""Verdicts in sentences: one card per series, and a summary of all of them."""
+"""Verdicts in sentences: a card per series, and a summary."""
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -12,18 +12,18 @@ from streamgauge.report.numbers import NOTHING, duration, interval, moment, perc
 from streamgauge.report.series import Series
 
 NAMED = 5
-"""Late reports that are named."""
+"""Maximum number of late reports in a sentence."""
 OTHERS = 2
-"""Models with the same answers that are named beside the first."""
+"""Maximum number of further models with the same answers."""
 
 
 def findings(unit: str, verdict: Verdict) -> tuple[str, ...]:
-    """The sentences about one verdict, none when there is nothing to say; ``unit`` is ``window`` or ``report``."""
+    """The sentences about a verdict, if any; ``unit`` is ``window`` or ``report``."""
     return (*late_ones(unit, verdict), *_undecided(verdict), *_fitting(unit, verdict), *diagnosed(verdict.diagnosis))
 
 
 def late_ones(unit: str, verdict: Verdict) -> Iterator[str]:
-    """A sentence on the reports that came later than allowed; it lists the first ones with their delays."""
+    """A sentence on the reports that were later than allowed, with the delays of the first ones."""
     late = [window for window in verdict.windows if window.late]
     if not late:
         return
@@ -57,7 +57,7 @@ def _fitting(unit: str, verdict: Verdict) -> Iterator[str]:
 
 
 def _righted(unit: str, verdict: Verdict) -> Iterator[str]:
-    """The windows that a published gracious mode calls right because it moved their borders."""
+    """The windows that are right only because a published gracious mode moved their borders."""
     moved = [window for window in verdict.windows if window.right and shifted(window)]
     if moved:
         count = f"{len(moved):,} of {counted(len(verdict.windows), unit)}"
@@ -65,7 +65,7 @@ def _righted(unit: str, verdict: Verdict) -> Iterator[str]:
 
 
 def moves(moved: Sequence[WindowVerdict]) -> str:
-    """How far borders had to be moved, in ms: ``starts by 40 to 62 ms, ends by -5 ms``."""
+    """The shifts of borders in ms: ``starts by 40 to 62 ms, ends by -5 ms``."""
     pairs = [((window.start, window.end), window.borders) for window in moved if window.borders]
     starts = [borders[0] - start for (start, _), borders in pairs if start is not None]
     ends = [borders[1] - end for (_, end), borders in pairs if end is not None]
@@ -78,12 +78,12 @@ def _range(shifts: Sequence[int]) -> str:
 
 
 def shifted(window: WindowVerdict) -> bool:
-    """Whether other borders than the declared ones fit the answer best."""
+    """Whether the answer fits other borders than the declared ones best."""
     return window.borders is not None and window.borders != (window.start, window.end)
 
 
 def fitted(window: WindowVerdict, borders: Borders) -> str:
-    """The borders that fit best and the scores under them; nothing when these are the declared ones."""
+    """The best borders with their scores; a dash if these are the declared ones."""
     if window.borders is None or window.fitted is None or not shifted(window):
         return NOTHING
     precision, recall = window.fitted
@@ -180,7 +180,7 @@ def _sentences(one: Series, worst: Judgement) -> list[str]:
 
 
 def explanation(unit: str, verdict: Verdict) -> str:
-    """Why the judgement is what it is, in a sentence."""
+    """The reason for the judgement, as a sentence."""
     total = counted(len(verdict.windows), unit)
     if verdict.judgement is Judgement.UNKNOWN:
         return verdict.reason or "No reason was given."
@@ -209,7 +209,7 @@ def _facts(one: Series) -> tuple[tuple[str, str], ...]:
 
 
 def facts_of(header: RunHeader, verdicts: Sequence[Verdict]) -> tuple[tuple[str, str], ...]:
-    """The lines under a verdict: the run, its judge and the rules; engine and semantics come first."""
+    """The lines below a verdict: the run, its judge and the rules; engine and semantics come first."""
     pairs = [
         ("Engine", header.engine),
         ("Semantics", f"{header.semantics.name}: {in_short(header.semantics)}"),
@@ -242,20 +242,20 @@ def either(values: Iterable[str]) -> str:
 
 
 def in_short(semantics: Semantics) -> str:
-    """The fields of a semantics that explain most, in a line."""
+    """The most important fields of a semantics, in a line."""
     report = " and ".join(sorted(strategy.value for strategy in semantics.report))
     return f"{report}; {semantics.r2s.value}; windows {semantics.borders.value}; tick by {semantics.tick.value}"
 
 
 def pace(factor: float | None) -> str:
-    """The pace of the feed: `unpaced`, or a factor of stream time."""
+    """The pace of the feed in words: unpaced, or a multiple of real time."""
     if factor is None:
         return "as fast as the engine took the elements"
     return "real time" if factor == 1 else f"{factor:g} times real time"
 
 
 def headline(series: Sequence[Series]) -> str:
-    """The verdict over all runs in a sentence."""
+    """The verdict over all runs, as a sentence."""
     tally = Counter(verdict.judgement for one in series for _, verdict in one.runs)
     total = sum(tally.values())
     order = [judgement for judgement in Judgement if tally[judgement]]

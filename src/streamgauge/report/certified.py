@@ -15,7 +15,7 @@ _COLUMNS = (TaskStanding.PASSED, TaskStanding.REFUSED, TaskStanding.DEVIATING, T
 
 
 def certified_lines(certificate: Certificate) -> RenderableType:
-    """Tasks that passed, were refused (by which sentence), deviate (and why) or fail; then counts by feature."""
+    """Passed, refused, deviating and failing tasks with their reasons; then counts by feature."""
     shown = [column for column in _COLUMNS if certificate.counts()[column]]
     parts: list[RenderableType] = [Text(headline(certificate), style="bold")]
     parts += (Text(sentence) for sentence in shared_sentences(certificate))
@@ -27,7 +27,7 @@ def certified_lines(certificate: Certificate) -> RenderableType:
 
 
 def outcome_line(outcome: ConformanceOutcome, listed: str | None) -> str:
-    """The line that is printed when a task ends; ``listed`` is the name of the known deviation that lists the task."""
+    """The line of a finished task; ``listed`` is the name of the deviation that lists it."""
     sentence = f", listed under {listed!r}" if listed else ""
     if outcome.sentence:
         sentence += f": {' '.join(outcome.sentence.split())}"
@@ -35,17 +35,15 @@ def outcome_line(outcome: ConformanceOutcome, listed: str | None) -> str:
 
 
 def headline(certificate: Certificate) -> str:
-    """The counts in a sentence."""
+    """The counts, as a sentence."""
     counts = certificate.counts()
-    counts_said = [f"{counts[column]:,} {column}" for column in _COLUMNS if counts[column]]
+    tallies = [f"{counts[column]:,} {column}" for column in _COLUMNS if counts[column]]
     word = "certified" if certificate.good else "not certified"
-    return (
-        f"{certificate.engine}: {word}, {counted(len(certificate.stood), 'task')}: {', '.join(counts_said) or 'none'}"
-    )
+    return f"{certificate.engine}: {word}, {counted(len(certificate.stood), 'task')}: {', '.join(tallies) or 'none'}"
 
 
 def shared_sentences(certificate: Certificate) -> Iterator[str]:
-    """The values of the semantics under which most of the failing tasks come out, a sentence each."""
+    """The values of the semantics that explain most failing tasks, a sentence each."""
     for value in certificate.shared:
         against = counted(value.contradicting, "task") if value.contradicting else "none"
         yield (

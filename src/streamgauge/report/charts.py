@@ -1,7 +1,7 @@
-"""Charts as Vega-Lite specifications: data in, one specification out; plots.py decides what they show and say.
+"""Charts as Vega-Lite specifications; ``plots`` decides what they show.
 
-A specification is plain data, made once and handed to vl-convert: a page of 22 plots takes half of the CPU that the
-same page takes through Altair, which validates and copies each specification several times.
+A specification is plain data, created once and passed to vl-convert: a page of 22 plots takes half of the CPU time that
+it takes with Altair, which validates and copies each specification several times.
 """
 
 import json
@@ -20,7 +20,7 @@ from streamgauge.report.vega import svg, undrawn
 
 
 def plot_css() -> str:
-    """Rules that turn each light colour of a plot into its dark one; plots carry light colours as attributes."""
+    """Rules that replace each light colour of a plot by its dark one; plots have light colours as attributes."""
     return "\n".join(
         f'.plot [{attribute}="{shade.light}"]{{{attribute}:{shade.dark}}}'
         for shade in shades()
@@ -37,14 +37,14 @@ def variables(theme: str) -> str:
 
 
 SHARE_FORM: Final = ".0%"
-"""The number format of shares, whose axis is the same on all plots."""
+"""The number format of shares, whose axis is the same in all plots."""
 
 Spec = dict[str, Any]
 """A Vega-Lite specification or a part of one (https://vega.github.io/vega-lite/docs/spec.html)."""
 
 
 class ChartSize(NamedTuple):
-    """The outer width and the height of a plot in px, how many bins of data it has room for, and if one can point."""
+    """The outer width and height of a plot in px, its maximum number of bins, and whether it has tooltips."""
 
     width: int
     height: int
@@ -53,10 +53,10 @@ class ChartSize(NamedTuple):
 
 
 class ChartAxis(NamedTuple):
-    """An axis: its title, d3's number format, its range when that is fixed, and its scale.
+    """An axis: title, d3's number format, range if it is fixed, and scale.
 
-    The unit joins the title where the labels do not have it; a title has its unit in it where ``unit`` does not say
-    it. ``ticks`` are places with their labels, where the axis does not find its own.
+    The unit is added to the title if the labels do not have it; without ``unit`` the title must include it. ``ticks``
+    are (place, label), if the axis does not compute its own.
     """
 
     title: str
@@ -68,9 +68,9 @@ class ChartAxis(NamedTuple):
 
 
 class ChartLine(NamedTuple):
-    """One line of a chart: the series that gives its colour, whether it is dashed, its bins, and those to point at.
+    """A line of a chart: its series, which determines the colour, whether it is dashed, its bins, and tooltips.
 
-    ``marks`` are fewer bins of the same values, where the bins are too close to be pointed at.
+    ``marks`` are fewer bins of the same values, if the bins are too close for tooltips.
     """
 
     series: int
@@ -80,10 +80,10 @@ class ChartLine(NamedTuple):
 
 
 class RuleLine(NamedTuple):
-    """A line across a chart at a value of one axis, with its words; muted unless it belongs to a series.
+    """A line across a chart at a value of an axis, with a text; muted unless it belongs to a series.
 
-    ``below`` is how far down the words of a line upwards stand, as a share of the chart's height; they are left of the
-    line unless it is ``before``, in the left half of the chart.
+    ``below`` is the place of the text of an upright line, as a share of the chart's height from the top; it is left of
+    the line unless ``before``, which is for lines in the left half.
     """
 
     across: Literal["x", "y"]
@@ -102,10 +102,10 @@ def lines(
     rules: Sequence[RuleLine] = (),
     late: Sequence[Point] = (),
 ) -> Spec:
-    """Lines through the medians, with a band from lowest to highest where a bin holds several values.
+    """Lines through the medians, with a band from lowest to highest if bins have several values.
 
-    ``late`` are places that stand out: reports that came later than allowed have a ring. ``usermeta``, which Vega
-    passes over, has the axes as they are drawn.
+    ``late`` are highlighted by rings: reports later than allowed. ``usermeta``, which Vega ignores, has the axes as
+    drawn.
     """
     rows = [_row(line, bin_) for line in content for bin_ in line.bins]
     drawn = [bin_ for line in content for bin_ in line.bins]
@@ -135,7 +135,7 @@ def lines(
 
 
 def _across(size: ChartSize) -> int:
-    """About how many ticks the x axis has room for."""
+    """The approximate number of ticks that fit on the x axis."""
     return max(5, size.width // 90)
 
 
@@ -148,7 +148,7 @@ def _ringed(points: Sequence[Point], x: ChartAxis, y: ChartAxis, size: ChartSize
 
 
 def _rule(rule: RuleLine, x: ChartAxis, y: ChartAxis, size: ChartSize) -> tuple[Spec, Spec]:
-    """The line and its words: beside a line upwards, above one to the right."""
+    """The line and its text: beside an upright line, above a horizontal one."""
     colour = MUTED.light if rule.series is None else series_colour(rule.series)
     words: Spec = {"type": "text", "color": colour, "fontSize": 11}
     if rule.across == "x":
@@ -172,7 +172,7 @@ def _row(line: ChartLine, bin_: Bin) -> dict[str, Any]:
 
 
 def _fitted(axis: ChartAxis, values: Sequence[float], limit: int, *, zero: bool = False) -> ChartAxis:
-    """The axis with ticks that suit its unit and a range that ends at ticks; every n-th if it has its own ticks."""
+    """The axis with ticks that suit its unit and a range that ends at ticks; its own ticks are thinned."""
     if axis.ticks:
         return axis._replace(ticks=axis.ticks[:: max(1, ceil(len(axis.ticks) / (2 * limit)))])
     if axis.form == SHARE_FORM or not values or axis.scale == "symlog":
@@ -210,7 +210,7 @@ def scatter(content: Mapping[int, Sequence[Point]], x: ChartAxis, y: ChartAxis, 
 
 
 class PlacedBox(NamedTuple):
-    """One box of a box plot: its place on the x axis, its series, its quartiles and its tooltip."""
+    """A box of a box plot: place on the x axis, series, quartiles and tooltip."""
 
     x: str
     series: int
@@ -241,7 +241,7 @@ def boxes(content: Sequence[PlacedBox], x: ChartAxis, y: ChartAxis, size: ChartS
 
 
 class Bar(NamedTuple):
-    """A window as a bar: its borders (s), its lane, its state, its tooltip and the anchor that it links to."""
+    """A window as a bar: borders (s), lane, state, tooltip, and the anchor of its link."""
 
     start: float
     end: float
@@ -255,7 +255,7 @@ SYMBOLS = {"right": "✓", "late": "◷", "wrong": "✗", "missed": "?", "surplu
 
 
 def borders(content: Sequence[Bar], x: ChartAxis, size: ChartSize) -> Spec:
-    """Windows as bars in lanes, coloured and signed by their state; a missed one is an outline."""
+    """Windows as bars in lanes, with the colour and sign of their state; a missed one is an outline."""
     rows = [bar._asdict() | {"sign": SYMBOLS[bar.state], "middle": (bar.start + bar.end) / 2} for bar in content]
     x = _fitted(x, [end for bar in content for end in (bar.start, bar.end)], _across(size))
     shared, colour = _lane("lane"), _state_colour()
@@ -272,7 +272,7 @@ def borders(content: Sequence[Bar], x: ChartAxis, size: ChartSize) -> Spec:
 
 
 class FittedBorders(NamedTuple):
-    """One window's expected borders and those that fit best (s, ``None`` when it was missed), state and tooltip."""
+    """A window's expected and best borders (s, ``None`` if it was missed), state and tooltip."""
 
     start: float
     end: float
@@ -283,7 +283,7 @@ class FittedBorders(NamedTuple):
 
 
 def reconstructed(content: Sequence[FittedBorders], x: ChartAxis, size: ChartSize) -> Spec:
-    """A row per window: the expected borders as an outline, a bar between those that fit best, signed by its state."""
+    """A row per window: the expected borders as an outline, the best ones as a bar with its state's sign."""
     rows = [
         {"row": place, "start": fit.start, "end": fit.end, "found": fit.found_start, "until": fit.found_end}
         | {
@@ -356,7 +356,7 @@ def _position(channel: Literal["x", "y"], name: str, axis: ChartAxis) -> Spec:
 
 
 def expression(value: object) -> str:
-    """A constant of Vega's expression language: lists, tables, texts and numbers."""
+    """A constant of Vega's expression language."""
     return json.dumps(value)
 
 
@@ -380,7 +380,7 @@ def _state_colour() -> Spec:
 
 
 def _width(content: Sequence[ChartLine]) -> Spec:
-    """Wide below, narrow on top: lines that coincide all stay visible."""
+    """Wide lines below narrow ones, so that coinciding lines stay visible."""
     names = [str(series) for series in dict.fromkeys(line.series for line in content)]
     widths = [
         2 + 2.2 * (len(names) - 1 - place) / max(1, len(names) - 1) if len(names) > 1 else 2
@@ -424,17 +424,17 @@ _NARROW = "narrow"
 
 
 class ChartDrawing:
-    """Draws charts for one page, on which no two ids may be the same; none where figures go into files only."""
+    """Draws charts for one page with unique ids; nothing if figures only go into files."""
 
     def __init__(self, *, drawn: bool = True) -> None:
         self._numbers = count(1)
         self._drawn = drawn
 
     def svg(self, chart: Spec, label: str, variant: str) -> str:
-        """The chart as an SVG element of class ``plot`` and ``variant``, read out as ``label``.
+        """The chart as an SVG element of class ``plot`` and ``variant``, with ``label`` as accessible name.
 
-        Marks of a ``narrow`` chart have no words to be pointed at: phones have no pointer. Where charts cannot be
-        drawn, the wide one is a paragraph that says what draws it.
+        A ``narrow`` chart has no tooltips, as phones have no pointer. If charts cannot be drawn, the wide one is a
+        paragraph with the reason.
         """
         if not self._drawn:
             return ""

@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 
 class Shade(NamedTuple):
-    """One colour in both themes."""
+    """A colour in both themes."""
 
     light: str
     dark: str
@@ -38,12 +38,12 @@ STATE = {
 
 
 def series_colour(index: int) -> str:
-    """The light colour of a series, the name by which the style sheet finds it."""
+    """The light colour of a series, which the style sheet maps to the dark one."""
     return SERIES[index % len(SERIES)].light
 
 
 def series_shape(index: int) -> str:
-    """The point shape of a series: where colours repeat, shapes do not repeat with them."""
+    """The point shape of a series: series with the same colour have different shapes."""
     return SHAPES[(index + index // len(SERIES)) % len(SHAPES)]
 
 

@@ -1,7 +1,7 @@
-"""SVG as vl-convert writes it, made small: nothing changes that a reader of the page could see.
+"""Shrinks SVG from vl-convert without visible changes.
 
-Groups without attributes vanish, attributes that siblings share stand on their group once, equal shapes are drawn by
-reference, points of a line that lie on the straight line between their neighbours are left out, and numbers have one
+Groups without attributes are removed, attributes shared by siblings move to their group, equal shapes become
+references, points of a line that lie on the straight line between their neighbours are dropped, and numbers have one
 decimal (a tenth of a px).
 """
 
@@ -13,7 +13,7 @@ from typing import Final, TypeAlias
 from xml.etree.ElementTree import Element, SubElement
 
 TOLERANCE: Final = 0.3
-"""How far (px) a simplified line may be from the drawn one."""
+"""Maximum distance (px) of a simplified line from the original."""
 _SVG: Final = "{http://www.w3.org/2000/svg}"
 _LINK: Final = "{http://www.w3.org/1999/xlink}href"
 _DROPPED: Final = (
@@ -28,15 +28,15 @@ _MOVED: Final = re.compile(r"translate\((-?[\d.]+),(-?[\d.]+)\)")
 _STRAIGHT: Final = re.compile(r"[ML\d.,eE-]+Z?")
 _STEP: Final = re.compile(r"([ML])(-?[\d.]+(?:e-?\d+)?),(-?[\d.]+(?:e-?\d+)?)")
 _FEW: Final = 3
-"""Equal shapes from which on one is drawn and the others refer to it."""
+"""Number of equal shapes from which they are references to one definition."""
 
 Place: TypeAlias = tuple[float, float]
 
 
 def compact(root: Element, prefix: str, *, titles: bool) -> None:
-    """Make an SVG small in place; ids get a prefix, marks but texts lose their titles where none are wanted.
+    """Shrink an SVG in place; ids get a prefix, and without ``titles`` only texts keep theirs.
 
-    A mark's description becomes its ``title`` element, which browsers show while it is pointed at.
+    A mark's description becomes its ``title`` element, which browsers show as a tooltip.
     """
     _cleaned(root, titles)
     for child in root:
@@ -47,7 +47,7 @@ def compact(root: Element, prefix: str, *, titles: bool) -> None:
 
 
 def _cleaned(element: Element, titles: bool) -> None:
-    """Strip namespaces, roles, defaults and empty shapes; descriptions become titles."""
+    """Remove namespaces, roles, defaults and empty shapes; descriptions become titles."""
     element.tag = element.tag.removeprefix(_SVG)
     mark = element.get("role") == "graphics-symbol" and element.get("aria-roledescription") != "axis"
     described = element.get("aria-label") if mark and (titles or element.tag == "text") else None
@@ -69,12 +69,12 @@ def _cleaned(element: Element, titles: bool) -> None:
 
 
 def _link_name(link: Element) -> str:
-    """The words of the mark that a link is about: those of its title, which is its visible text."""
+    """The accessible name of a link: the title of its mark."""
     return next((label for mark in link.iter() if (label := mark.get("aria-label"))), "")
 
 
 def _shortened(element: Element) -> None:
-    """Numbers with one decimal, defaults left out, straight lines simplified, texts placed without a transform."""
+    """One decimal for numbers, no defaults, simplified straight lines, texts placed without a transform."""
     if element.tag == "path" and _STRAIGHT.fullmatch(drawn := element.get("d", "")):
         element.set("d", simplified(drawn))
     for name, value in list(element.attrib.items()):
@@ -99,7 +99,7 @@ def _plain(value: float) -> str:
 
 
 def simplified(drawn: str) -> str:
-    """A path of straight lines with as few points as keep within the tolerance, in relative steps."""
+    """A path of straight lines with as few points as the tolerance allows, in relative steps."""
     closed = "Z" if drawn.endswith("Z") else ""
     parts: list[list[Place]] = []
     for kind, x, y in _STEP.findall(drawn):
@@ -120,7 +120,7 @@ def _steps(points: Sequence[Place]) -> str:
 
 
 def thinned(points: Sequence[Place]) -> list[Place]:
-    """The points without which a line would leave the drawn one by more than the tolerance (Douglas and Peucker)."""
+    """The points needed to keep a line within the tolerance (Douglas and Peucker)."""
     kept = {0, len(points) - 1}
     waiting = [(0, len(points) - 1)]
     while waiting:
@@ -144,7 +144,7 @@ def _off(point: Place, start: Place, end: Place) -> float:
 
 
 def _merged(element: Element) -> None:
-    """Put the children of groups without attributes into their parents, and draw equal lines as one path."""
+    """Inline groups without attributes, and merge equal lines into paths."""
     for child in list(element):
         _merged(child)
     inlined = list(_inlined(element))
@@ -224,7 +224,7 @@ def _referred(root: Element, prefix: str) -> None:
 
 
 def _shape(path: Element) -> str:
-    """The outline of a shape that is only moved; empty for any other path."""
+    """The outline of a shape that is only moved; empty for other paths."""
     return path.get("d", "") if _MOVED.fullmatch(path.get("transform", "")) and path.get("d") else ""
 
 

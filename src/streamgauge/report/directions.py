@@ -1,4 +1,4 @@
-"""Texts of literals in HTML in the direction that they have: by their base direction, else by their letters.
+"""Texts of literals in HTML with their direction: the base direction, else by their letters.
 
 Source: RDF 1.2 Concepts, 3.4; HTML, the elements ``bdi`` and the attribute ``dir``.
 """
@@ -9,11 +9,11 @@ from typing import Final
 from markupsafe import Markup, escape
 
 _LITERAL: Final = re.compile(r"""("(?:[^"\\]|\\.)*"|'[^']*'(?=@))(?=(@[A-Za-z0-9-]+)?)""")
-"""A text in the quotes of N-Triples, or in those of the playground's simple notation, and the tag behind it."""
+"""A text in quotes, as of N-Triples or of the playground's simple notation, and the tag after it."""
 
 
 def directed(text: str) -> Markup:
-    """A term or a row of terms as HTML; texts in quotes that may run from right to left are set apart."""
+    """A term or row as HTML; texts in quotes that may run from right to left are isolated."""
     if text.isascii() and "--" not in text:
         return escape(text)
     markup, end = Markup(), 0

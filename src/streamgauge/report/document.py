@@ -30,7 +30,7 @@ from streamgauge.report.zoomable import zoomable
 
 @dataclass(frozen=True)
 class Summary:
-    """One run in the summary table; ``group`` heads the repetitions of one seed."""
+    """A run in the summary table; ``group`` is the heading of the repetitions of a seed."""
 
     label: str
     index: int
@@ -41,7 +41,7 @@ class Summary:
 
 
 def summary(series: Sequence[Series]) -> list[Summary]:
-    """One line per run, with its repetition's number if there are several, grouped by seed if seeds are repeated."""
+    """A line per run, with its repetition's number if there are several, grouped by repeated seeds."""
     return [
         replace(_summary(one, one.runs[place]), group=f"{one.label}, seed {seed}" if seed else "")
         for one in series
@@ -73,7 +73,7 @@ class RunConditions:
 
 
 def conditions(series: Sequence[Series]) -> list[RunConditions]:
-    """One entry per series; where repetitions differ, all values are named."""
+    """An entry per series; if repetitions differ, all values are listed."""
     return [_conditions(one) for one in series]
 
 
@@ -163,15 +163,15 @@ Section: TypeAlias = tuple[str, str, list[Figure]]
 """A section of plots: its anchor, its heading and its plots."""
 
 Made: TypeAlias = Callable[[Sequence[Section], Sequence[str]], Links]
-"""Makes the links of plots to their files, from the sections of the page and the names of its series."""
+"""(sections of the page, names of its series) -> the links of plots to their files."""
 
 
 @dataclass(frozen=True)
 class ServedPage:
-    """The parts of a page that a server shows: its drawings, the links of plots, its script and where it leads.
+    """The parts of a page on a server: drawings, links of plots, script, and navigation.
 
-    ``script`` is the address of the script that puts drawings in, ``back`` that of the run, ``saved`` that of the
-    page as one file, ``tables`` the files of the table of runs.
+    ``script`` is the address of the script that inserts drawings, ``back`` that of the run, ``saved`` that of the page
+    as one file, ``tables`` the files of the table of runs.
     """
 
     drawing: ChartDrawing
@@ -183,9 +183,9 @@ class ServedPage:
 
 
 def document(runs: Sequence[Judged], title: str, served: ServedPage | None = None) -> str:
-    """The whole page as text, self-contained unless it is ``served``.
+    """The whole page, self-contained unless it is ``served``.
 
-    Everything that an engine or a workload said is escaped.
+    Everything from engines and workloads is escaped.
     """
     if not runs:
         raise ValueError("there is no run to report: give at least one run with its verdict")
@@ -225,7 +225,7 @@ def write_figures(runs: Sequence[Judged], folder: Path) -> list[Path]:
 
 
 def sections(series: Sequence[Series], drawing: ChartDrawing | None = None) -> list[Section]:
-    """The plots under their headings, each with its anchor; headings without any plot are left out."""
+    """The plots by heading, each with its anchor; headings without plots are left out."""
     drawing, figures_by_section = drawing or ChartDrawing(), dict[str, list[Figure]]()
     for plot in plots():
         figures_by_section.setdefault(plot.section, []).extend(plot.figures(drawing, series))
@@ -252,7 +252,7 @@ _SWATCHES = {
 
 
 def swatch(index: int) -> Markup:
-    """The legend's sign of a series: its line with its point."""
+    """A series in the legend: its line and point."""
     colour, shape = index % len(colours.SERIES), _SWATCHES[colours.series_shape(index)]
     return Markup(
         '<svg class="swatch" viewBox="0 0 24 16" aria-hidden="true" style="color:var(--series-{})">'

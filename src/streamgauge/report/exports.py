@@ -1,4 +1,4 @@
-"""Links to the plots of a page as files: drawings and numbers, which small plots embed in the page."""
+"""Links to the plots of a page as files: drawings and numbers, embedded in the page if they are small."""
 
 import csv
 import io
@@ -16,20 +16,20 @@ from streamgauge.report.figures import FigureNumbers
 from streamgauge.report.plots import Figure
 
 PAGE: Final = 292_000
-"""Characters that a saved page may have with the files inside it; no link is made that would lead beyond."""
+"""Maximum size of a saved page with embedded files, in characters; larger links are left out."""
 _LINES: Final = 2_000
-"""Lines of a table from which on it is not put into a page, however much room there is."""
+"""Maximum lines of an embedded table, whatever the page's size."""
 _TITLE: Final = re.compile(r"<title>.*?</title>", re.DOTALL)
 _LINK: Final = re.compile(r'<a href="[^"]*"(?: aria-label="[^"]*")?')
 _ROOT: Final = re.compile(r'<svg class="plot \w+" viewBox="0 0 ([\d.]+) ([\d.]+)" role="\w+" aria-label="([^"]*)">')
 _SAFE: Final = " !$&()*+,-./:;=>?@[]^_`{|}~'"
-"""Characters that an address of data may have as they are, beside letters and digits."""
+"""Characters that need no escape in a data address, besides letters and digits."""
 _HEAD: Final = 20
 """Height (px) of a line of the legend."""
 
 
 class FigureLink(NamedTuple):
-    """A link to a plot as a file: its word (``SVG``), its address, and the name of the file."""
+    """A link to a plot as a file: its text (``SVG``), address, and file name."""
 
     word: str
     href: str
@@ -37,11 +37,11 @@ class FigureLink(NamedTuple):
 
 
 Links = Mapping[str, Sequence[FigureLink]]
-"""The links of each plot by its name."""
+"""Name of a plot -> its links."""
 
 
 def inside(figures: Sequence[Figure], labels: Sequence[str], budget: int) -> Links:
-    """Data links with drawings and numbers, the smallest first, of at most ``room`` characters in total."""
+    """Data links with drawings and numbers, the smallest first, of at most ``budget`` characters in total."""
     if budget <= 0:
         return {}
     linked = [(figure.numbers, link) for figure in figures if figure.numbers for link in _links(figure, labels)]
@@ -64,7 +64,7 @@ def _links(figure: Figure, labels: Sequence[str]) -> list[FigureLink]:
 
 
 def _data(kind: str, text: str) -> Markup:
-    """The address of a file that the address itself holds; within quotes only ``&`` needs an escape."""
+    """The data address of a text; within quotes only ``&`` needs an escape."""
     return Markup(f"data:{kind};charset=utf-8,{quote(text, _SAFE)}".replace("&", "&amp;"))
 
 
@@ -82,7 +82,7 @@ def table(lines: Sequence[Sequence[object]]) -> str:
 
 
 def alone(drawing: str, series: Sequence[tuple[int, str]]) -> str:
-    """A drawing of the page as a file of its own, with the legend that the page has beside it; empty for no drawing."""
+    """A drawing of the page as a file, with the page's legend; empty without a drawing."""
     root = _ROOT.match(drawing)
     if root is None:
         return ""

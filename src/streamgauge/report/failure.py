@@ -1,4 +1,4 @@
-"""A wrong verdict as plain text, for failing tests and for agents: the first windows not as expected, and why."""
+"""A wrong verdict as plain text, for failing tests and agents: the first unexpected windows, and the diagnosis."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -12,14 +12,14 @@ from streamgauge.report.numbers import interval, moment, scope_borders
 from streamgauge.report.series import state, unit_of
 
 WINDOWS: Final = 5
-"""Windows that are shown."""
+"""Maximum number of windows."""
 
 ROWS: Final = 5
-"""Rows of a window that are shown on each side."""
+"""Maximum number of rows on each side of a window."""
 
 
 def failure_lines(header: RunHeader, verdict: Verdict) -> Iterator[str]:
-    """The verdict in a sentence, the first windows not as expected with their rows, and the diagnosis."""
+    """The verdict as a sentence, the first unexpected windows with their rows, and the diagnosis."""
     unit = unit_of(header.semantics)
     yield f"{verdict.judgement.value}: {explanation(unit, verdict)}"
     if header.failure:
@@ -60,7 +60,7 @@ def _rows(side: str, rows: Sequence[Row], count: int, variables: Sequence[str]) 
 
 
 def row_text(row: Row, variables: Sequence[str]) -> str:
-    """A row with its variables: ``?s = <urn:a>, ?v = unbound``; terms alone where names and terms are not as many."""
+    """A row with its variables: ``?s = <urn:a>, ?v = unbound``; only terms if the numbers do not match."""
     terms = ["unbound" if term is None else term for term in row]
     if len(variables) != len(terms):
         return " ".join(terms)

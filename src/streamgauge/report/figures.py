@@ -15,17 +15,17 @@ if TYPE_CHECKING:
 
 Cell: TypeAlias = str | int | float | None
 SHOWN: Final = 12
-"""Lines of a series in the table behind a plot."""
+"""Maximum lines of a series in a plot's table."""
 _SHARP: Final = 3.0
-"""Pixels of a PNG for each px of the plot."""
+"""Pixels of a PNG per px of the plot."""
 
 
 @dataclass(frozen=True)
 class FigureNumbers:
-    """The numbers of one plot: its name as a file, all of them with units in the columns, and those on the page.
+    """The numbers of a plot: its file name, all numbers with units in the columns, and those on the page.
 
-    ``every`` makes the lines one by one, so that 100,000 windows cost nothing on a page that shows twelve lines.
-    ``note`` says how the lines on the page were chosen; empty where they are all.
+    ``every`` generates the lines, so that 100,000 windows cost nothing on a page that shows twelve. ``note`` states how
+    the lines on the page were chosen; empty if they are all.
     """
 
     name: str
@@ -37,17 +37,15 @@ class FigureNumbers:
 
 
 def named(*parts: str) -> str:
-    """A file's name of words: ``Delay, live as csparql`` is ``delay-live-as-csparql``."""
+    """A file name from words: ``Delay, live as csparql`` is ``delay-live-as-csparql``."""
     text = "".join(letter if letter.isalnum() else " " for letter in " ".join(parts).lower())
     return "-".join(text.split())[:80] or "figure"
 
 
 def export(figures: Iterable["Figure"], labels: Sequence[str], folder: Path) -> list[Path]:
-    """Write every drawn figure as NAME.svg, NAME.png, NAME.pdf and NAME.csv, a line chart also as NAME.tex.
+    """Write every figure as NAME.svg, NAME.png, NAME.pdf and NAME.csv, a line chart also as NAME.tex.
 
-    Raises OSError, MissingExtraError.
-
-    ``labels`` name the series in the legends. Returns the files in the order in which they were written.
+    ``labels`` name the series in the legends. Returns the files in order of writing. OSError, MissingExtraError.
     """
     require("plots")
     folder.mkdir(parents=True, exist_ok=True)
@@ -61,13 +59,13 @@ def export(figures: Iterable["Figure"], labels: Sequence[str], folder: Path) -> 
 
 
 def standing_alone(figure: "Figure", labels: Sequence[str]) -> charts.Spec:
-    """The chart of a drawn figure for a file: with a legend, without links to rows of the page."""
+    """The chart of a figure for a file: with a legend, without links to the page's rows."""
     assert figure.chart is not None
     return with_legend(_unlinked(figure.chart(figure.size)), figure.legend(labels))
 
 
 def on_white(chart: charts.Spec) -> charts.Spec:
-    """The chart on white paper, for pictures that cannot be seen through."""
+    """The chart on white, for formats without transparency."""
     return chart | {"config": chart["config"] | {"background": "white"}}
 
 
@@ -83,7 +81,7 @@ def _drawn(chart: charts.Spec, path: Path) -> list[Path]:
 
 
 def write_numbers(numbers: FigureNumbers, folder: Path) -> Path:
-    """Write all numbers as CSV (UTF-8, a heading line); floats as Python writes them, so that none loses a digit."""
+    """Write all numbers as CSV (UTF-8, with a heading); floats with all digits."""
     path = folder / f"{numbers.name}.csv"
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
@@ -93,7 +91,7 @@ def write_numbers(numbers: FigureNumbers, folder: Path) -> Path:
 
 
 def with_legend(chart: charts.Spec, series: Sequence[tuple[int, str]]) -> charts.Spec:
-    """A chart for a file of its own: with several series it gets the legend that the page shows beside the plots."""
+    """A chart for a file; with several series it gets the legend that the page shows."""
     names = {str(index): label for index, label in series}
     chart |= {"usermeta": chart.get("usermeta", {}) | {"series": names}}
     if len(series) < 2:
@@ -108,7 +106,7 @@ def with_legend(chart: charts.Spec, series: Sequence[tuple[int, str]]) -> charts
 
 
 def _unlinked(chart: charts.Spec) -> charts.Spec:
-    """The chart without links, which lead to rows of the page only."""
+    """The chart without links, whose targets are rows of the page."""
     layers = [
         layer | {"encoding": {name: value for name, value in layer["encoding"].items() if name != "href"}}
         for layer in chart["layer"]

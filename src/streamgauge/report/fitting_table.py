@@ -9,17 +9,17 @@ from rich.table import Column, Table
 from rich.text import Text
 
 LEGIBLE: Final = 16
-"""Characters that a column keeps of a word that is longer; narrower ones would be read letter by letter."""
+"""Minimum width of a column for long words, in characters; narrower ones are not legible."""
 
 UNBOUNDED: Final = 1_000_000
 """A width at which nothing is wrapped, in characters."""
 
 
 class FittingTable(Table):
-    """A table that loses nothing where the terminal is narrow.
+    """A table that loses no text on a narrow terminal.
 
-    Words of up to ``LEGIBLE`` characters stay whole and longer ones go on in the next line. Where that takes more than
-    the width, each row is printed as a record: a line for each column, the heading before the value.
+    Words of up to ``LEGIBLE`` characters stay whole, longer ones are wrapped. If that exceeds the width, each row is
+    printed as a record: a line per column, the heading before the value.
     """
 
     def __init__(self, *headers: str, **options: Any) -> None:
@@ -67,9 +67,9 @@ def _measured(console: Console, options: ConsoleOptions, column: Column) -> Meas
 
 
 def shares(least: Sequence[int], widest: Sequence[int], width: int) -> list[int]:
-    """Widths from ``least`` to ``most`` that use the room: the narrowest columns grow first, character by character.
+    """Widths from ``least`` to ``widest`` that use the available width: the narrowest columns grow first.
 
-    Example: least 3, 5, 16 and most 4, 40, 80 in a room of 50 give 4, 23, 23.
+    Example: least 3, 5, 16 and widest 4, 40, 80 in a width of 50 give 4, 23, 23.
     """
     widths = list(least)
     for _ in range(min(width, sum(widest)) - sum(least)):

@@ -1,6 +1,6 @@
-"""A certificate as W3C's implementation reports are: a page of cases by profiles, EARL in Turtle, and a badge.
+"""A certificate in the form of W3C's implementation reports: a page of cases by profiles, EARL in Turtle, a badge.
 
-EARL is W3C's language for results of tests (https://www.w3.org/TR/EARL10-Schema/).
+EARL is W3C's language for test results (https://www.w3.org/TR/EARL10-Schema/).
 """
 
 from collections.abc import Iterator, Sequence
@@ -24,11 +24,11 @@ from streamgauge.suites.conformance.cases import OWN, ConformanceCase
 from streamgauge.suites.conformance.certificate import BAD, DIMENSIONS, Certificate, CertifiedTask, TaskStanding
 
 PLAYGROUND: Final = "../"
-"""The workbench's address, seen from the page, unless another is given."""
+"""The default address of the workbench, relative to the page."""
 
 
 class AddressError(MistakeError, ValueError):
-    """The page cannot be written, or cannot link to a workbench at this address; the message gives the reason."""
+    """A page that cannot be written, or an address that is not a workbench's."""
 
 
 _KINDS: Final = {
@@ -50,7 +50,7 @@ _WORDS: Final = {
 
 @dataclass(frozen=True)
 class GridCell:
-    """One task: sign, style, what happened, and the address that opens the case under the profile."""
+    """A task: profile, sign, style, outcome in words, and the address that opens the case."""
 
     profile: str
     sign: str
@@ -62,21 +62,21 @@ class GridCell:
 
 @dataclass(frozen=True)
 class GridRow:
-    """One case with a cell for each profile, ``None`` if it does not apply; ``whole`` if no engine deviates."""
+    """A case with a cell per profile, ``None`` if it does not apply."""
 
     name: str
     cells: tuple[GridCell | None, ...]
 
     @property
     def whole(self) -> bool:
-        """Whether the case passed under every profile under which the engine takes it."""
+        """Whether the case passed under every profile that the engine accepts."""
         return all(cell is None or cell.kind in ("passed", "refused") for cell in self.cells)
 
 
 def write(certificate: Certificate, path: Path, at: datetime, workbench: str = PLAYGROUND) -> list[Path]:
-    """Write the page, and beside it the EARL report (``.ttl``) and the badge (``.svg``) of the same name.
+    """Write the page, and next to it the EARL report (``.ttl``) and the badge (``.svg``).
 
-    ``at`` is when the engine was certified. Raises AddressError for a workbench that cannot be linked to, and OSError.
+    ``at`` is the time of the certification. AddressError, OSError.
     """
     files = places(path)
     texts = (page(certificate, at, files[1].name, files[2].name, workbench), earl(certificate, at), badge(certificate))
@@ -86,16 +86,16 @@ def write(certificate: Certificate, path: Path, at: datetime, workbench: str = P
 
 
 def places(path: Path) -> list[Path]:
-    """The paths of the files that belong to a page; AddressError if it does not end in .html or has no folder."""
+    """The paths of the page's files; AddressError if it does not end in .html or its folder does not exist."""
     if path.suffix not in (".html", ".htm"):
-        raise AddressError(f"--out {path}: name a page, as in certificate.html; .ttl and .svg are written beside")
+        raise AddressError(f"--out {path}: name a page such as certificate.html; .ttl and .svg are written next to it")
     if not path.parent.is_dir():
-        raise AddressError(f"--out {path}: there is no folder {path.parent}: make it, or name another")
+        raise AddressError(f"--out {path}: the folder {path.parent} does not exist: create it, or name another")
     return [path, path.with_suffix(".ttl"), path.with_suffix(".svg")]
 
 
 def page(found: Certificate, at: datetime, turtle: str, badge_name: str, workbench: str = PLAYGROUND) -> str:
-    """One self-contained HTML file as text; it links to the files of the names ``turtle`` and ``badge_name``."""
+    """One self-contained HTML file with links to the files ``turtle`` and ``badge_name``."""
     home = address(workbench)
     profiles = tuple(dict.fromkeys(task.outcome.asked.profile for task in found.stood))
     themes = [(theme, list(rows)) for theme, rows in groupby(_rows(found, profiles, home), key=lambda pair: pair[0])]
@@ -120,7 +120,7 @@ def page(found: Certificate, at: datetime, turtle: str, badge_name: str, workben
 
 
 def address(workbench: str) -> str:
-    """The workbench's address with a slash at its end; AddressError unless it is relative, http or https."""
+    """The workbench's address with a final slash; AddressError unless it is relative, http or https."""
     parts = urlsplit(workbench)
     if parts.scheme not in ("", "http", "https") or (parts.scheme and not parts.netloc) or parts.query:
         raise AddressError(
@@ -204,10 +204,10 @@ _OUTCOMES: Final = {
 
 
 def earl(certificate: Certificate, at: datetime) -> str:
-    """The certificate in EARL as Turtle: an assertion for each task, by Streamgauge, about the engine.
+    """The certificate in EARL as Turtle: an assertion per task, by Streamgauge, about the engine.
 
-    A test is a case under a semantics, ``urn:streamgauge:case:SLUG:PROFILE``. A deviation that the engine lists is
-    ``earl:failed`` with its reason, a refusal is ``earl:inapplicable``.
+    A test is a case under a semantics, ``urn:streamgauge:case:SLUG:PROFILE``. A listed deviation is ``earl:failed``
+    with its reason, a refusal is ``earl:inapplicable``.
     """
     triples = ox.serialize(
         _assertions(certificate, at),
@@ -259,7 +259,7 @@ def _result(task: CertifiedTask) -> str:
 
 
 def badge(certificate: Certificate) -> str:
-    """The certificate as a small SVG with two words: for a README."""
+    """The certificate as a small SVG for a README."""
     passed, of = certificate.counts()[TaskStanding.PASSED], len(certificate.stood)
     message = f"certified, {passed:,} of {of:,}" if certificate.good else "not certified"
     colour = "#0a7d57" if certificate.good else "#c0341d"

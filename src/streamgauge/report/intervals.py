@@ -12,14 +12,14 @@ _T: Final = (
 """The 97.5% quantiles of Student's t distribution with 1 to 30 degrees of freedom."""
 
 _NORMAL: Final = 1.96
-"""That of the normal distribution, for more."""
+"""The same quantile of the normal distribution, for more degrees of freedom."""
 
 FEWEST: Final = 3
-"""Repetitions from which on an interval is shown; t(1 degree of freedom) is 12.7, so that of two is too wide."""
+"""Minimum repetitions for an interval; with two, t is 12.7 and the interval too wide."""
 
 
 class MeanInterval(NamedTuple):
-    """The mean over ``runs`` runs and half of the width of its 95% interval, ``None`` for fewer than three runs."""
+    """The mean over ``runs`` runs and half the width of its 95% interval, ``None`` for fewer than three runs."""
 
     mean: float
     half: float | None

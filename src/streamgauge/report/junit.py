@@ -1,4 +1,4 @@
-"""Verdicts as JUnit's XML, which CI servers show as tests: a suite for each run, a case for each group of windows."""
+"""Verdicts as JUnit's XML, which CI servers show as tests: a suite per run, a case per group of windows."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -14,19 +14,19 @@ from streamgauge.report.series import Judged, Series, delay_of, rows_of, series_
 from streamgauge.report.windows import command_of, named, shortener
 
 CASES = 100
-"""Cases of one run: more windows are grouped."""
+"""Maximum cases of a run; more windows are grouped."""
 WITNESSES = 5
-"""Rows of one side of a window that are listed."""
+"""Maximum rows of one side of a window."""
 NAMED = 10
-"""Windows of one failed case that are described."""
+"""Maximum windows in the description of a failed case."""
 _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 
 
 def page(runs: Sequence[Judged], at: datetime) -> str:
-    """The verdicts as one XML document; ``at`` is when it is made, which the format asks for.
+    """The verdicts as an XML document; ``at`` is its time, which the format requires.
 
     A wrong or late window is a failure, an engine's failure an error, a run that could not be judged is skipped. The
-    time of a case is the sum of its windows' delays in s. ValueError when there is no run to show.
+    time of a case is the sum of its windows' delays in s. ValueError without a run.
     """
     if not runs:
         raise ValueError("there is no run to report: give at least one run with its verdict")
@@ -87,7 +87,7 @@ def _cases(one: Series, judged: Judged) -> Iterator[ElementTree.Element]:
 
 
 def _group(one: Series, judged: Judged, windows: Sequence[WindowVerdict]) -> ElementTree.Element:
-    """The case of neighbouring windows."""
+    """The case of adjacent windows."""
     run, verdict = judged
     first, last = windows[0], windows[-1]
     name = f"{one.unit} {first.index}" if len(windows) == 1 else f"{one.unit}s {first.index} to {last.index}"
@@ -96,14 +96,14 @@ def _group(one: Series, judged: Judged, windows: Sequence[WindowVerdict]) -> Ele
     if bad:
         wrong = [window for window in bad if not window.right]
         message = f"{len(wrong):,} of {counted(len(windows), one.unit)} not as expected" if wrong else "right but late"
-        text = "\n".join(line for window in bad[:NAMED] for line in _told(one, judged, window))
+        text = "\n".join(line for window in bad[:NAMED] for line in _window_lines(one, judged, window))
         if command := command_of(run, bad[0].index):
             text += f"\n{command}"
         _outcome(case, "failure", str(verdict.judgement.value), message, text)
     return case
 
 
-def _told(one: Series, judged: Judged, window: WindowVerdict) -> Iterator[str]:
+def _window_lines(one: Series, judged: Judged, window: WindowVerdict) -> Iterator[str]:
     run, verdict = judged
     short = shortener(run.header.query_text)
     where = interval(window.start, window.end, scope_borders(run.header.query, run.header.semantics))
@@ -132,7 +132,7 @@ def _seconds(value: float) -> str:
 
 
 def _clean(text: str) -> str:
-    """Text whose control characters are visible, without the others that XML cannot have."""
+    """Text with visible control characters, without characters that XML forbids."""
     return _FORBIDDEN.sub("\N{REPLACEMENT CHARACTER}", visible(text))
 
 

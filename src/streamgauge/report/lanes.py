@@ -1,8 +1,8 @@
 """The timeline of pages: lanes of elements, windows and reports as shapes with places in pixels, and their SVG.
 
-Playground, run page and diagnosis say what is in the lanes; ``workbench/static/timeline.js`` zooms, walks and selects.
-Shapes are written here and not by a template, since a timeline may have a thousand. A page whose script shows the words
-of a shape has no ``title`` elements beside them, which are half of its SVG.
+Playground, run page and diagnosis provide the lanes' contents; ``workbench/static/timeline.js`` zooms, walks and
+selects. Shapes are not written by a template, as a timeline may have a thousand. If a page's script shows the texts of
+shapes, there are no ``title`` elements, which would be half of the SVG.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -25,7 +25,7 @@ THIN: Final = 7
 FEW_ROWS: Final = 10
 MOST_ROWS: Final = 26
 MOST_WINDOWS: Final = 500
-"""Windows that are drawn in one lane."""
+"""Maximum number of windows in a lane."""
 BOX: Final = 17
 SMALLEST: Final = 6.0
 """Maximum and minimum size of a report's box, pixels."""
@@ -39,11 +39,11 @@ BIN: Final = 4
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """A shape of a lane: its ``kind`` says how it is drawn, ``title`` what it is in words, ``href`` where it leads.
+    """A shape of a lane: its ``kind`` determines its form, ``title`` describes it, ``href`` is its link.
 
-    ``x``, ``y``, ``width`` and ``height`` in pixels; ``text`` is written in it, ``sign`` above it. ``number`` is the
-    element's number in the stream, or that of the report; ``members`` are the numbers of the elements that are in it.
-    ``scopes`` name the windows that it is, or is about; ``span`` are the first and the last time (ms) of a bin.
+    ``x``, ``y``, ``width`` and ``height`` in pixels; ``text`` is inside, ``sign`` above. ``number`` is that of the
+    element in the stream, or of the report; ``members`` are the numbers of the elements in it. ``scopes`` are the
+    windows that it is, or is about; ``span`` are the first and last time (ms) of a bin.
     """
 
     kind: str
@@ -64,7 +64,7 @@ class Shape:
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """A lane with its heading: ``top`` is the heading's place, shapes have places of their own."""
+    """A lane with its heading at ``top``; shapes have their own places."""
 
     name: str
     heading: str
@@ -83,7 +83,7 @@ class GridLine:
 
 
 class TimeScale:
-    """Times (ms) as places (pixels) of a drawing that is ``width`` wide; ``whole`` are the times of all of it."""
+    """Maps times (ms) to places (pixels) in a drawing of ``width``; ``whole`` are the times of the whole run."""
 
     def __init__(self, first: int, last: int, width: int, whole: tuple[int, int] | None = None) -> None:
         self.first, self.last, self.width = first, max(last, first + 1), width
@@ -91,24 +91,24 @@ class TimeScale:
         self.whole = whole or (self.first, self.last)
 
     def x(self, time: int) -> float:
-        """The place of a time, rounded to a tenth."""
+        """The place of a time, rounded to a tenth of a pixel."""
         inside = min(max(time, self.first), self.last)
         share = (inside - self.first) / (self.last - self.first)
         return round(self.left + share * (self.right - self.left), 1)
 
     def shows(self, first: int, last: int) -> bool:
-        """Whether something that lasts from one time to another is in view."""
+        """Whether an interval of time is in view."""
         return first <= self.last and last >= self.first
 
     @property
     def zoomed(self) -> bool:
-        """Whether only a part of all times is shown."""
+        """Whether only a part of the run is in view."""
         return (self.first, self.last) != self.whole
 
 
 @dataclass(frozen=True, slots=True)
 class LaneTimeline:
-    """A timeline: its scale, its height and its lanes; ``overview`` are the times (ms) that the minimap marks."""
+    """A timeline: scale, height and lanes; ``overview`` are the times (ms) marked in the minimap."""
 
     scale: TimeScale
     height: float
@@ -117,7 +117,7 @@ class LaneTimeline:
 
     @property
     def ticks(self) -> tuple[GridLine, ...]:
-        """Lines at round times, about one for each 90 pixels."""
+        """Lines at round times, about one per 90 pixels."""
         return tuple(_ticks(self.scale))
 
 
@@ -139,7 +139,7 @@ def clock(time: int, step: int = 1) -> str:
 
 
 def levels(places: Sequence[float], apart: float, most: int) -> list[int]:
-    """A level for each place, so that places of one level are apart; the last level takes what has no room."""
+    """A level for each place, so that places on a level do not overlap; the last level takes the rest."""
     ends: list[float] = []
     levels_: list[int] = []
     for x in places:
@@ -161,7 +161,7 @@ class BoxRows:
     levels: Sequence[int]
 
     def top(self, level: int) -> float:
-        """Where a box of a level begins below its lane's top (pixels), with room for a sign above."""
+        """The top of a box of a level within its lane (pixels), with space for a sign above."""
         return HEADING + 14 + level * (self.size + 14)
 
     @property
@@ -171,7 +171,7 @@ class BoxRows:
 
 
 def box_rows(places: Sequence[float], apart: Sequence[float]) -> BoxRows:
-    """Rows for boxes at ascending places, as large as keeps the places ``apart`` from one another."""
+    """Rows for boxes at ascending places, as large as the distances ``apart`` permit."""
     gap = min((b - a for a, b in pairwise(apart) if b > a), default=BOX + 2.0)
     size = min(float(BOX), max(SMALLEST, gap - 1))
     return BoxRows(size, levels(places, size + 1, REPORT_LEVELS))
@@ -188,7 +188,7 @@ def bins(times: Sequence[int], scale: TimeScale) -> list[tuple[int, int]]:
 
 
 Words: TypeAlias = Callable[[int, int], tuple[str, str]]
-"""More of a bin's kind and of its title, for the places that it holds: the first and the one after the last."""
+"""(first place, place after the last) -> additions to a bin's kind and title."""
 
 
 def binned(
@@ -199,7 +199,7 @@ def binned(
     top: float,
     words: Words = lambda _begin, _end: ("", ""),
 ) -> Iterator[Shape]:
-    """A bar for each bin of ascending times, as high as it has many."""
+    """A bar for each bin of ascending times, with the count as height."""
     groups = bins(times, scale)
     most = max((end - begin for begin, end in groups), default=1)
     for begin, end in groups:
@@ -213,7 +213,7 @@ def binned(
 
 
 def stacked(spans: Sequence[tuple[int, int]]) -> tuple[list[int], int]:
-    """A row for each span of time (ms) so that none of one row overlap, the last takes the rest; how many rows."""
+    """A row for each interval (ms) so that rows have no overlaps, except the last; and the number of rows."""
     ends: list[int] = []
     rows: list[int] = []
     for start, end in spans:
@@ -227,7 +227,7 @@ def stacked(spans: Sequence[tuple[int, int]]) -> tuple[list[int], int]:
 
 
 def crowded(count: int, scale: TimeScale, size: float, most: int) -> bool:
-    """Whether ``count`` shapes of a size (pixels) do not fit on ``levels`` levels."""
+    """Whether ``count`` shapes of a size (pixels) do not fit on ``most`` levels."""
     return count > most * (scale.right - scale.left) / size
 
 
@@ -248,9 +248,9 @@ def _runs(members: Sequence[int]) -> Iterator[tuple[int, int]]:
 
 
 def svg(picture: LaneTimeline, label: str, *, titles: bool, stretches: bool = False) -> Markup:
-    """The timeline as an SVG element that is read out as ``label``; without ``titles`` a script shows words.
+    """The timeline as an SVG element with ``label`` as accessible name; without ``titles`` a script shows texts.
 
-    One that ``stretches`` is zoomed by its width alone, without script: its lanes' names are beside it, in ``names``.
+    One that ``stretches`` is zoomed by its width alone, without a script; its lanes' names are in ``names``.
     """
     scale = picture.scale
     height = picture.height + (MINIMAP if scale.zoomed else 0)
@@ -265,7 +265,7 @@ def svg(picture: LaneTimeline, label: str, *, titles: bool, stretches: bool = Fa
 
 
 def names(picture: LaneTimeline) -> Markup:
-    """The lanes' names as an element that stays in view while the timeline before it is scrolled."""
+    """The lanes' names as an element that stays in view while the timeline is scrolled."""
     lines = (f'<span style="top:{lane.top + 2:g}px">{escape(lane.heading)}</span>' for lane in picture.lanes)
     return Markup(f'<div class="names" aria-hidden="true">{"".join(lines)}</div>')
 
@@ -285,7 +285,7 @@ def _lane(lane: Lane, left: int, titles: bool) -> str:
 
 
 def _minimap(picture: LaneTimeline) -> str:
-    """All times in a strip below the lanes, and the part of them that is shown."""
+    """All times in a strip below the lanes, with the part in view."""
     scale, top = picture.scale, picture.height + 6
     all_of_it = TimeScale(*scale.whole, scale.width)
     places = sorted({round(all_of_it.x(time)) for time in picture.overview})
@@ -299,7 +299,7 @@ def _minimap(picture: LaneTimeline) -> str:
 
 
 def marks(lane: Lane, *, titles: bool) -> Markup:
-    """The shapes of a lane; the first one can be reached by the tab key."""
+    """The shapes of a lane; the first can be reached by the tab key."""
     return Markup("\n".join(_mark(shape, 0 if at == 0 else -1, titles) for at, shape in enumerate(lane.shapes)))
 
 
@@ -368,4 +368,4 @@ _SIGNS: Final[Mapping[str, Callable[[Shape, float], str]]] = {
     "appears": _triangle,
     "vanishes": _circle,
 }
-"""The outline of a report by how it differs."""
+"""The outline of a report by its difference."""

@@ -1,6 +1,6 @@
-r"""Texts and line charts as LaTeX sets them; charts by the package pgfplots, in the fonts of the paper.
+r"""Texts and line charts in LaTeX; charts by the package pgfplots, in the fonts of the paper.
 
-The source of the syntax is the manual of pgfplots 1.18, sections 4.5 (ranges, ticks) and 4.12 (error bars).
+Source of the syntax: the manual of pgfplots 1.18, sections 4.5 (ranges, ticks) and 4.12 (error bars).
 """
 
 import re
@@ -31,13 +31,13 @@ _MARKS: Final = {
 """The marks of pgfplots for the shapes of points."""
 
 _FEW: Final = 30
-"""Points of a line that are marked."""
+"""Maximum number of points for which marks are drawn."""
 
 
 def pgfplots_picture(chart: Spec) -> str | None:
-    r"""The picture of a line chart with a legend, to be put into a figure by ``\input``; ``None`` for other charts.
+    r"""A line chart with a legend, for a figure with ``\input``; ``None`` for other charts.
 
-    Where values stand for several, error bars reach from the lowest to the highest, or over their interval.
+    Error bars reach from the lowest to the highest value, or over the interval.
     """
     axes: Mapping[str, Sequence[Any]] | None = chart.get("usermeta", {}).get("axes")
     if axes is None:
@@ -70,7 +70,7 @@ def _axis(name: str, axis: ChartAxis) -> Iterator[str]:
 
 
 def _plot(rows: Sequence[Mapping[str, Any]], series: Mapping[str, str]) -> Iterator[str]:
-    """A line with its points; dashed lines have no entry of their own in the legend."""
+    """A line with its points; dashed lines have no entry in the legend."""
     first = rows[0]
     index = int(first["series"])
     red, green, blue = bytes.fromhex(series_colour(index).removeprefix("#"))
@@ -94,5 +94,5 @@ def _plot(rows: Sequence[Mapping[str, Any]], series: Mapping[str, str]) -> Itera
 
 
 def tex(text: str) -> str:
-    """A text as LaTeX sets it, whatever letters it has, on one line."""
+    """Escape text for LaTeX, on one line."""
     return _SPECIAL.sub(lambda match: _TEX[match[0]], visible(" ".join(text.split())))

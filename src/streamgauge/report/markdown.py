@@ -1,4 +1,4 @@
-"""Verdicts as Markdown (GitHub's), for pull requests and summaries of jobs: headline, a table of runs, wrong rows."""
+"""Verdicts as Markdown (GitHub's), for pull requests and job summaries: headline, a table of runs, wrong rows."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -19,16 +19,16 @@ SIGNS = {
     Judgement.UNKNOWN: "\N{BLACK QUESTION MARK ORNAMENT}",
 }
 LISTED = 10
-"""Reports of one run that are listed, and rows of one report."""
+"""Maximum number of reports of a run, and of rows of a report."""
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&@!]|:(?=//)|(?<=www)\.)")
 _OF_RUN = chosen(OF_RUN, ("precision", "recall", "reports", "missed", "surplus", "late", "median delay"))
 _OF_REPORT = chosen(OF_REPORT, ("state", "borders", "expected", "received", "delay"))
 
 
 def page(runs: Sequence[Judged], title: str) -> str:
-    """The verdicts as a Markdown text that ends with a line end; ValueError when there is no run to show.
+    """The verdicts as Markdown; ValueError without a run.
 
-    Texts of engines, queries and workloads are escaped: they are shown as they are and make no link, image or mention.
+    Texts of engines, queries and workloads are escaped, so that they make no link, image or mention.
     """
     if not runs:
         raise ValueError("there is no run to report: give at least one run with its verdict")
@@ -58,7 +58,7 @@ def _cells(one: Series, judged: Judged) -> Iterator[str]:
 
 
 def _detail(one: Series, judged: Judged) -> Iterator[str]:
-    """Why one run is not right, folded: sentences, the first reports that are not right, the rows of the first."""
+    """The reasons why a run is not right, folded: sentences, the first such reports, and the rows of the first."""
     run, verdict = judged
     name = escaped(named(one, run.header))
     yield ""

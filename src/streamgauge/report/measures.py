@@ -1,4 +1,4 @@
-"""Measures: a name with a function to its value. Every table renders such a list, so names and values always match."""
+"""Measures: a name and a function of the value. Tables render such a list, so names and values always match."""
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -14,15 +14,15 @@ Item = TypeVar("Item")
 
 
 def count(value: int) -> str:
-    """A whole number with separators of thousands."""
+    """A whole number with thousands separators."""
     return f"{value:,}"
 
 
 @dataclass(frozen=True)
 class Measure(Generic[Item]):
-    """A measure of an item: its value, how the value is written, and its meaning in a sentence.
+    """A measure of an item: its value, its format, and its meaning as a sentence.
 
-    ``words`` are values that are read and not compared, on the left of a column.
+    ``words``: values are words, aligned to the left.
     """
 
     name: str
@@ -33,7 +33,7 @@ class Measure(Generic[Item]):
 
     @property
     def heading(self) -> str:
-        """The name as a heading begins: with a capital letter."""
+        """The name with a capital letter."""
         return self.name[:1].upper() + self.name[1:]
 
     def text(self, item: Item) -> str:
@@ -42,13 +42,13 @@ class Measure(Generic[Item]):
 
 
 def chosen(measures: Iterable[Measure[Item]], names: Sequence[str]) -> tuple[Measure[Item], ...]:
-    """The measures of these names, in this order; KeyError for a name that there is not."""
+    """The measures of these names, in this order; KeyError for an unknown name."""
     by_name = {measure.name: measure for measure in measures}
     return tuple(by_name[name] for name in names)
 
 
 def texts(measures: Iterable[Measure[Item]], item: Item) -> tuple[str, ...]:
-    """The values of an item under the headings of these measures."""
+    """The formatted values of an item."""
     return tuple(measure.text(item) for measure in measures)
 
 
@@ -103,7 +103,7 @@ OF_REPORT: Final[tuple[Measure[BorderedReport], ...]] = (
 
 
 def in_use(measures: Iterable[Measure[BorderedReport]], windows: Iterable[WindowVerdict]) -> tuple[bool, ...]:
-    """Whether to show each measure: few runs have undecided rows or reports that fit other borders."""
+    """Whether to show each measure: few runs have undecided rows or fitted borders."""
     windows = list(windows)
     needed = {
         "undecided": any(window.undecided for window in windows),

@@ -27,7 +27,7 @@ def rate(value: float) -> str:
 
 
 def percent(share: float | None) -> str:
-    """A share (0 to 1) in %; what is not whole never reads as 100%, what is not nothing never as 0%."""
+    """A share (0 to 1) in %; only 1 is 100%, and only 0 is 0%."""
     if share is None:
         return NOTHING
     if 0.9995 <= share < 1:
@@ -38,7 +38,7 @@ def percent(share: float | None) -> str:
 
 
 def duration(ms: float | None) -> str:
-    """A length of time given in ms, in ms below a second and in s above."""
+    """A duration given in ms, in ms below a second and in s above."""
     if ms is None:
         return NOTHING
     if abs(ms) < 1000:
@@ -62,10 +62,10 @@ def mebibytes(size: float) -> str:
 
 
 def scope_borders(query: ContinuousQuery, semantics: Semantics) -> Borders:
-    """The borders by which the scopes of reports are written.
+    """The borders with which the scopes of reports are written.
 
-    A report at a content change, or when something ends, is of a scope that is still open: it holds what comes at its
-    end, so ``[o, c)`` is ``[o, c]`` there. Example: an element at 2,500 ms makes a report of [0, 2,500].
+    A report at a content change, or when something ends, has a scope that is still open and includes its end, so
+    ``[o, c)`` becomes ``[o, c]``. Example: an element at 2,500 ms makes a report of [0, 2,500].
     """
     clocked = semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}
     counted = any(window.window.kind == "count" for window in query.windows)
@@ -74,7 +74,7 @@ def scope_borders(query: ContinuousQuery, semantics: Semantics) -> Borders:
 
 
 def interval(start: int | None, end: int | None, borders: Borders) -> str:
-    """A window's borders (ms) as the semantics writes them, in s."""
+    """A window's borders (ms) in the semantics' notation, in s."""
     if start is None or end is None:
         return NOTHING
     opening, closing = borders.value[0], borders.value[-1]

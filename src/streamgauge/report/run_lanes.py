@@ -1,4 +1,4 @@
-"""The windows and reports of judged runs as lanes of a timeline: for the report, a run's page, two runs compared."""
+"""The windows and reports of judged runs as lanes of a timeline, for the report, run pages and comparisons."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -110,7 +110,7 @@ def _words(run: DrawnRun, window: WindowVerdict) -> str:
 
 
 def _windows(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
-    """A bar for each window in the colour of its state."""
+    """A bar per window with the colour of its state."""
     of = f" of {run.label}" if run.label else ""
     timed = [window for window in run.verdict.windows if window.start is not None and window.end is not None]
     shown = [window for window in timed if scale.shows(window.start or 0, window.end or 0)]
@@ -132,7 +132,7 @@ def _windows(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
 
 
 def _reports(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
-    """A box for each report with the number of rows received; one that is not right links to the playground."""
+    """A box per report with the number of received rows; one that is not right is a link."""
     of = f" of {run.label}" if run.label else ""
     timed = [window for window in run.verdict.windows if window.instant is not None]
     shown = sorted(

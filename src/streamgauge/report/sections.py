@@ -1,4 +1,4 @@
-"""Pages and terminal output in sections of sentences, plots and tables, whose lines may have a judgement."""
+"""Pages and terminal output of sections: sentences, plots, and tables whose lines may have a judgement."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ SIGN = {True: "✓", False: "✗", None: ""}
 
 @dataclass(frozen=True)
 class TableLine:
-    """One line of a table; ``agrees`` is whether our value equals the published one, ``None`` without a comparison.
+    """A line of a table; ``agrees`` is whether our value equals the published one, ``None`` without a comparison.
 
     ``link`` is the target of the line's name, relative to the page.
     """
@@ -42,7 +42,7 @@ class PageTable:
 
 @dataclass(frozen=True)
 class PageSection:
-    """A part of the page: its anchor, heading, sentences, tables and plots."""
+    """A section of the page: anchor, heading, sentences, tables and plots."""
 
     id: str
     heading: str
@@ -53,9 +53,9 @@ class PageSection:
 
 @dataclass(frozen=True)
 class PageStyle:
-    """The frame of a page: brand, title, headline, words for a line's judgement, a table's tally.
+    """The frame of a page: brand, title, headline, words for judgements, a table's tally.
 
-    ``labels`` and ``swatches`` are the legend's, one per series; both are empty if no plot has series.
+    ``labels`` and ``swatches`` are the legend's, one per series; empty if no plot has series.
     """
 
     brand: str
@@ -68,7 +68,7 @@ class PageStyle:
 
 
 def html(template: str, own: BaseLoader | None = None, **values: object) -> str:
-    """A self-contained HTML file as text; ``own`` loads templates that are not the report's."""
+    """A self-contained HTML file; ``own`` loads templates that are not the report's."""
     return visible(
         _environment(own)
         .get_template(template)
@@ -83,7 +83,7 @@ def html(template: str, own: BaseLoader | None = None, **values: object) -> str:
 
 @lru_cache(maxsize=8)
 def _environment(own: BaseLoader | None) -> Environment:
-    """The templates of ``own`` and then the report's; text is escaped. Each template is compiled once."""
+    """The templates of ``own``, then the report's, compiled once; text is escaped."""
     shared = PackageLoader("streamgauge.report", "templates")
     environment = Environment(
         loader=ChoiceLoader([own, shared]) if own else shared,
@@ -99,12 +99,12 @@ def _environment(own: BaseLoader | None) -> Environment:
 def render(
     template: str, look: PageStyle, sections: Sequence[PageSection], own: BaseLoader | None = None, **more: object
 ) -> str:
-    """A page made of sections, as one self-contained HTML file."""
+    """A page of sections as a self-contained HTML file."""
     return html(template, own, **vars(look), sections=sections, **more)
 
 
 def rich_table(table: PageTable, tally: str) -> FittingTable:
-    """A table for the terminal, with a sign after every line that has a judgement."""
+    """A table for the terminal, with a sign after lines with a judgement."""
     judged = any(line.agrees is not None for line in table.lines)
     columns = [*map(escape, table.columns), *([""] if judged else [])]
     shown = FittingTable(title=escape(f"{table.heading} {tally}".strip()))

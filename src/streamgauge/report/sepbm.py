@@ -70,7 +70,7 @@ def page(compared: Compared) -> str:
 
 
 def write(compared: Compared, path: Path) -> None:
-    """Write the page (UTF-8), replacing what is there; OSError when that fails."""
+    """Write the page (UTF-8), replacing an existing file; OSError."""
     path.write_text(page(compared), encoding="utf-8")
 
 
@@ -240,7 +240,7 @@ def plotted(
     names: Sequence[str],
     show: Callable[[float], str] = rate,
 ) -> Iterator[Figure]:
-    """A value (above 0) for each series at each of these names, on a logarithmic axis; names without one have a gap."""
+    """A value (above 0) per series and name, on a logarithmic axis; absent values are gaps."""
     names = names[:_MAX_CHANNELS_SHOWN]
     points = {
         series: [

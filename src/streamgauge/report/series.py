@@ -22,7 +22,7 @@ from streamgauge.report.numbers import duration, interval, mebibytes, moment, nu
 Judged: TypeAlias = tuple[Run, Verdict]
 FloatColumn: TypeAlias = npt.NDArray[np.float64]
 Tip: TypeAlias = str | Callable[[], str]
-"""A tooltip's text, or a function that writes it when it is needed: few of 100,000 points are drawn."""
+"""A tooltip's text, or a function that returns it, as few of 100,000 points are drawn."""
 
 _WORST_FIRST = (Judgement.WRONG, Judgement.UNKNOWN, Judgement.LATE, Judgement.RIGHT)
 _PER_REPETITION = frozenset({"seed"})
@@ -40,7 +40,7 @@ class Series:
 
     @property
     def header(self) -> RunHeader:
-        """The header of the first repetition, which speaks for the others."""
+        """The header of the first repetition, which represents the others."""
         return self.runs[0][0].header
 
     @cached_property
@@ -57,14 +57,14 @@ class Series:
         }
 
     def repetition(self, header: RunHeader) -> str:
-        """The name of one of its runs, such as ``repetition 2 (seed 7)``; empty if it is the only one."""
+        """The name of a run, such as ``repetition 2 (seed 7)``; empty if it is the only one."""
         return self._names[id(header)] if len(self.runs) > 1 else ""
 
     @property
     def by_seed(self) -> tuple[tuple[str, int], ...]:
-        """The places of the runs with their seeds, those of one seed together.
+        """(seed, place) of the runs, grouped by seed.
 
-        Runs keep their order, and have no seed here, unless several seeds have several repetitions.
+        Without several seeds that have several repetitions, the runs keep their order and the seed is empty.
         """
         seeds = [str(run.header.workload.get("seed", "")) for run, _ in self.runs]
         if not 1 < len(set(seeds)) < len(seeds):
@@ -79,7 +79,7 @@ class Series:
 
     @property
     def unit(self) -> str:
-        """The name of one line of the verdict: a window, or a report where reports are not window closes."""
+        """The name of a line of the verdict: window, or report if reports are not window closes."""
         return unit_of(self.header.semantics)
 
 
@@ -89,16 +89,16 @@ def unit_of(semantics: Semantics) -> str:
 
 
 def unit_over(series: Sequence[Series]) -> str:
-    """The name of a line of several verdicts: ``report`` unless all have windows."""
+    """The unit of several series: ``report`` unless all have windows."""
     units = {one.unit for one in series}
     return units.pop() if len(units) == 1 else "report"
 
 
 def series_of(runs: Sequence[Judged]) -> tuple[Series, ...]:
-    """The series of these runs, in order of first appearance; repetitions in order of number and seed.
+    """The series of these runs, in order of first appearance; repetitions by number and seed.
 
-    Runs of one experiment, engine, query, semantics, parameters and pace are repetitions of one series, whatever they
-    measured: seeds 1 and 2 with 400 and 402 triples are one series of two repetitions.
+    Runs with the same experiment, engine, query, semantics, parameters and pace are repetitions, whatever was measured:
+    seeds 1 and 2 with 400 and 402 triples are one series of two repetitions.
     """
     groups: dict[Hashable, list[Judged]] = {}
     for judged in map(_shown, runs):
@@ -111,7 +111,7 @@ def series_of(runs: Sequence[Judged]) -> tuple[Series, ...]:
 
 
 def _shown(judged: Judged) -> Judged:
-    """A run with printable texts only: engines and harnesses may write control characters."""
+    """A run with printable texts, as engines and harnesses may write control characters."""
     run, verdict = judged
     header = run.header
     texts = {name: _visible(getattr(header, name)) for name in _FREE}
@@ -157,7 +157,7 @@ def _order(judged: Judged) -> tuple[int, str]:
 
 
 def _labels(headers: Sequence[RunHeader]) -> Iterator[str]:
-    """A label for each series: the engine, its semantics, the traits in which it differs, and a number if needed."""
+    """A label per series: engine, semantics, the traits in which it differs, and a number if needed."""
     everywhere = varying([traits_of(header) for header in headers])
     seen: Counter[str] = Counter()
     for header in headers:
@@ -191,7 +191,7 @@ def traits_of(header: RunHeader) -> Mapping[str, str]:
 
 
 def own_traits(header: RunHeader) -> Mapping[str, str]:
-    """Traits that may differ between two series of an engine under semantics of one name."""
+    """Traits that may differ between two series of an engine under semantics of the same name."""
     semantics = {
         one.name.replace("_", " "): _written(getattr(header.semantics, one.name))
         for one in fields(header.semantics)
@@ -205,7 +205,7 @@ def _written(value: object) -> str:
 
 
 def varying(traits: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
-    """The keys whose values are not the same everywhere."""
+    """The keys with different values."""
     keys = dict.fromkeys(key for trait in traits for key in trait)
     return tuple(key for key in keys if len({trait.get(key) for trait in traits}) > 1)
 
@@ -227,7 +227,7 @@ def place(window: WindowVerdict) -> int | None:
 
 
 def state(window: WindowVerdict) -> str:
-    """One word for a judged report: right, late (right but too late), missed, surplus or wrong."""
+    """The state of a judged report: right, late (right but too late), missed, surplus or wrong."""
     if window.right:
         return "late" if window.late else "right"
     if window.report is None:
@@ -249,7 +249,7 @@ class Point(NamedTuple):
 
 
 class Bin(NamedTuple):
-    """All observations at one x, or in one interval of the x axis."""
+    """The observations at one x, or in an interval of the x axis."""
 
     x: float
     low: float
@@ -260,9 +260,9 @@ class Bin(NamedTuple):
 
 
 class PointCloud(NamedTuple):
-    """Many observations as columns; ``tip`` makes the words of one by its place, once they are wanted.
+    """Many observations as columns; ``tip`` returns the tooltip of one by its index.
 
-    Ten million elements take 160 MB so.
+    Ten million elements take 160 MB.
     """
 
     xs: FloatColumn
@@ -311,15 +311,15 @@ class PointCloud(NamedTuple):
 
 
 def bins(points: Sequence[Point], limit: int, show: Callable[[float], str]) -> list[Bin]:
-    """At most ``limit`` bins: one per distinct x while these fit, else equal stretches of the x axis.
+    """At most ``limit`` bins: one per distinct x if these fit, else equal stretches of the x axis.
 
-    ``show`` writes a y value in the tooltip of a bin that holds several observations.
+    ``show`` formats y values in the tooltips of bins with several observations.
     """
     return PointCloud.of(points).bins(limit, show)
 
 
 def spread_sample(points: Sequence[Point], limit: int) -> list[Point]:
-    """About ``limit`` distinct points: when there are more, the highest of each x and an even sample of the rest."""
+    """About ``limit`` distinct points: the highest of each x and an even sample of the rest."""
     distinct = list({(point.x, point.y): point for point in points}.values())
     if len(distinct) <= limit:
         return distinct
@@ -344,7 +344,7 @@ class Box(NamedTuple):
 
 
 def box(values: Sequence[float]) -> Box:
-    """The box of these values; quartiles by YABench's rule (index p*n/100, mean of both neighbours when whole)."""
+    """The box of these values; quartiles by YABench's rule (index p*n/100, mean of both neighbours if whole)."""
     ordered = sorted(values)
     first, middle, third = (_quantile(ordered, share) for share in (25, 50, 75))
     return Box(ordered[0], first, middle, third, ordered[-1], len(ordered))
@@ -358,7 +358,7 @@ def _quantile(ordered: Sequence[float], share: int) -> float:
 
 
 def tooltip(series: Series, judged: Judged, window: WindowVerdict) -> str:
-    """The tooltip of one judged report, with all its figures."""
+    """The tooltip of a judged report with all its figures."""
     header = judged[0].header
     again = f", {name}" if (name := series.repetition(header)) else ""
     where = interval(window.start, window.end, scope_borders(header.query, header.semantics))
@@ -370,7 +370,7 @@ def tooltip(series: Series, judged: Judged, window: WindowVerdict) -> str:
 
 
 def rows_of(window: WindowVerdict) -> str:
-    """A report's numbers of rows, such as ``137 rows expected and received``."""
+    """The numbers of rows of a report, such as ``137 rows expected and received``."""
     expected = counted(window.expected, "row")
     if window.right:
         return f"{expected} expected and received"
@@ -441,6 +441,6 @@ def _handed(series: Series, fed: Fed) -> str:
 
 
 def binned(series: Series, points: PointCloud, limit: int, show: Callable[[float], str]) -> list[Bin]:
-    """The points in bins, at most as many as one repetition has points, and at most ``limit``."""
+    """The points in at most ``limit`` bins, and no more than the points of one repetition."""
     limit_ = max(1, -(-points.size // len(series.runs)))
     return points.bins(min(limit, limit_), show)

@@ -1,4 +1,4 @@
-"""The tables of runs for papers and spreadsheets: every run as CSV, runs and means with intervals in LaTeX."""
+"""The tables of runs for papers and spreadsheets: all runs as CSV, runs and means with intervals in LaTeX."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Final
@@ -13,16 +13,16 @@ from streamgauge.report.series import Judged, Series, series_of, traits_of, vary
 from streamgauge.report.windows import named
 
 _UNITS: Final[dict[Callable[[Any], str], str]] = {duration: ", ms", percent: " (0 to 1)"}
-"""The unit of a measure's numbers, by how the measure is written."""
+"""Format of a measure -> unit of its numbers."""
 
 _OF_PAPER: Final = chosen(OF_RUN, ("precision", "recall", "reports", "missed", "surplus", "late", "median delay"))
 _MEANS: Final = chosen(OF_RUN, ("precision", "recall", "median delay", "longest delay"))
 
 
 def csv_table(runs: Sequence[Judged]) -> str:
-    """A line for each run: its series, what tells the series apart, seed and repetition, verdict, measures as numbers.
+    """A line per run: series, traits that distinguish it, seed and repetition, verdict, measures as numbers.
 
-    Shares are from 0 to 1, times in ms; a cell is empty where there is no value.
+    Shares are from 0 to 1, times in ms; a cell is empty without a value.
     """
     series = series_of(runs)
     traits = {one.index: traits_of(one.header) for one in series}
@@ -49,9 +49,9 @@ def csv_table(runs: Sequence[Judged]) -> str:
 
 
 def latex_tables(runs: Sequence[Judged], title: str) -> str:
-    r"""A table of the runs, and one of the means over repetitions with 95% intervals where some were repeated.
+    r"""A table of the runs, and one of means over repetitions with 95% intervals, if there are any.
 
-    The tables need the package ``booktabs`` and are to be put into a document by ``\input``.
+    The tables need the package ``booktabs`` and are included by ``\input``.
     """
     series = series_of(runs)
     lines = [
@@ -71,7 +71,7 @@ MEAN_HEADINGS: Final = ("Series", "Runs", *(measure.heading for measure in _MEAN
 
 
 def mean_lines(series: Sequence[Series]) -> Iterator[tuple[str, ...]]:
-    """A line for each series with several runs: the mean of each measure, with its interval of three runs or more."""
+    """A line per series with several runs: the mean of each measure, with an interval from three runs on."""
     for one in series:
         if len(one.runs) > 1:
             yield one.label, f"{len(one.runs):,}", *(_mean(one, measure) for measure in _MEANS)
@@ -87,7 +87,7 @@ def _mean(one: Series, measure: Measure[Any]) -> str:
 
 
 def _tabular(caption: str, headings: Sequence[str], left: str, lines: Sequence[Sequence[str]]) -> str:
-    """A table with its caption; ``left`` are the kinds of the first columns, the others hold numbers."""
+    """A table with its caption; ``left`` are the kinds of the first columns, the others are numbers."""
     columns = left + "r" * (len(headings) - len(left))
     rows = [
         r"\begin{table}",

@@ -1,4 +1,4 @@
-"""The verdict on one run, and its diagnosis with one window worked through, for the terminal and as JSON."""
+"""The verdict on a run, and its diagnosis with a window in detail, for the terminal and as JSON."""
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -145,11 +145,11 @@ def diagnosis_json(diagnosis: Diagnosis | None) -> dict[str, object] | None:
 
 
 MODELS = 8
-"""Models and rows of a diagnosis that are printed; the JSON has all."""
+"""Maximum number of printed models and rows of a diagnosis; the JSON has all."""
 
 
 def explained_lines(header: RunHeader, verdict: Verdict, window: "Worked | None") -> RenderableType:
-    """The diagnosis: a sentence for each part, the proof, models that fit as well, late reports, and one window."""
+    """The diagnosis: a sentence for each part, the proof, equally good models, late reports, and a window."""
     diagnosis = verdict.diagnosis
     assert diagnosis is not None
     parts: list[RenderableType] = [Text(sentence, style="yellow") for sentence in verdict.cautions]
@@ -166,7 +166,7 @@ def explained_lines(header: RunHeader, verdict: Verdict, window: "Worked | None"
 
 
 def _others(diagnosis: Diagnosis) -> Iterator[str]:
-    """The other models with the same answers: the equally good ones, then those with more free choices."""
+    """Further models with the same answers: the equally good ones, then those with more free choices."""
     equal = diagnosis.models[1 : diagnosis.equal]
     if equal:
         models = counted(len(equal), "other model")
@@ -181,7 +181,7 @@ def _others(diagnosis: Diagnosis) -> Iterator[str]:
 
 
 def _listed(diagnosis: Diagnosis, first: int, last: int) -> Iterator[str]:
-    """The names of some models, with the length of their descriptions in bits if that is known."""
+    """The names of models, with the length of their descriptions in bits if known."""
     for at in range(first, min(last, first + MODELS)):
         length = f" ({diagnosis.bits[at]:.0f} bits, the first has {diagnosis.bits[0]:.0f})" if diagnosis.bits else ""
         yield f"  - {_named(diagnosis.models[at])}{length}"
@@ -190,7 +190,7 @@ def _listed(diagnosis: Diagnosis, first: int, last: int) -> Iterator[str]:
 
 
 def headline(header: RunHeader, verdict: Verdict) -> str:
-    """A sentence on whether the answers differ from the declared semantics."""
+    """Whether the answers differ from the declared semantics, as a sentence."""
     diagnosis = verdict.diagnosis
     assert diagnosis is not None
     if not diagnosis.differs and verdict.late:
@@ -228,7 +228,7 @@ def _place(window: "Worked") -> str:
 
 
 class _Sides(NamedTuple):
-    """The rows of a window that are set side by side."""
+    """The rows of a window for a side-by-side table."""
 
     variables: tuple[str, ...]
     expected: Sequence[Row] | None
@@ -277,7 +277,7 @@ def _times(times: int) -> str:
 
 
 def opened_lines(header: RunHeader, opened: "OpenedWindow") -> RenderableType:
-    """One window for the terminal: its state, its content with some of its triples, and its rows side by side."""
+    """A window for the terminal: state, content with some of its triples, and rows side by side."""
     window, unit = opened.window, unit_of(header.semantics)
     late = f", {delay_of(window)}" if window.late else ""
     parts: list[RenderableType] = [Text(f"{unit} {window.index:,}: {state(window)}{late}", style="bold")]
@@ -292,7 +292,7 @@ def opened_lines(header: RunHeader, opened: "OpenedWindow") -> RenderableType:
 
 
 def opened_json(window: "OpenedWindow") -> dict[str, object]:
-    """One window as JSON values: its verdict, its triples and rows as lists of N-Triples terms."""
+    """A window as JSON values: verdict, triples and rows as lists of N-Triples terms."""
     sides = {"expected_rows": window.expected, "received_rows": window.received}
     return {
         **_window_json(window.window),

@@ -1,4 +1,4 @@
-"""Ticks that fit the unit: whole counts, durations and stream times in the unit that suits them, powers of ten."""
+"""Ticks that suit the unit: whole counts, durations and stream times in a suitable unit, powers of ten."""
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
@@ -9,7 +9,7 @@ from streamgauge.model.phrases import is_dated
 from streamgauge.report.numbers import number
 
 Unit: TypeAlias = Literal["", "count", "s", "ms", "MiB"]
-"""The unit of an axis' values; ``count`` has whole ticks, ``s``, ``ms`` and ``MiB`` are shown in units that fit."""
+"""The unit of an axis' values; ``count`` has whole ticks; ``s``, ``ms`` and ``MiB`` are shown in suitable units."""
 
 
 class Ticks(NamedTuple):
@@ -26,7 +26,7 @@ _UNITS: Final[Mapping[Unit, tuple[float, Mapping[str, float]]]] = {
     "ms": (1e-3, _SECONDS),
     "MiB": (1.0, {"KiB": 1 / 1024, "MiB": 1.0, "GiB": 1024.0}),
 }
-"""The value of each unit, and the greater and smaller units in one common unit."""
+"""Unit -> its value, and the related units, in a common unit."""
 _SPAN: Final = 3
 """Minimum number of a unit for which the unit is used."""
 _CLOCK: Final = {"min": (1, 2, 5, 10, 15, 30, 60, 120), "h": (1, 2, 3, 6, 12, 24, 48), "d": (1, 2, 7, 14, 30, 90, 365)}
@@ -35,7 +35,7 @@ _DAYS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 1
 
 
 def ticks(unit: Unit, low: float, high: float, limit: int) -> Ticks:
-    """About ``most`` ticks for a linear axis from ``low`` to ``high``.
+    """About ``limit`` ticks for a linear axis from ``low`` to ``high``.
 
     ``ticks("ms", 0, 9000, 4)`` are 0, 2, 4, 6 and 8 in s; ``ticks("count", 0, 1, 4)`` are 0 and 1.
     """
@@ -85,10 +85,10 @@ def _dates(low: float, high: float, limit: int) -> Ticks:
 
 
 def magnitudes(unit: Unit, low: float, high: float, limit: int) -> Ticks:
-    """Ticks for a logarithmic axis: 1, 2, 5, 10, ... or powers of ten, about ``most``, each label with its unit.
+    """Ticks for a logarithmic axis: 1, 2, 5, 10, ... or powers of ten, about ``limit``, with units in the labels.
 
-    The ends of the axis enclose ``low`` and ``high``, which are above 0. Between values of one magnitude steps are
-    even: ``magnitudes("", 40, 80, 6)`` are 40, 50, 60, 70 and 80.
+    The ends of the axis enclose ``low`` and ``high``, which are above 0. Within a magnitude steps are even:
+    ``magnitudes("", 40, 80, 6)`` are 40, 50, 60, 70 and 80.
     """
     label = _labels(unit)
     if low < high < low * 10:
@@ -107,7 +107,7 @@ def magnitudes(unit: Unit, low: float, high: float, limit: int) -> Ticks:
 
 
 def _labels(unit: Unit) -> Callable[[float], str]:
-    """Words for one value with its own unit: ``20 µs``, ``5 s``, ``2 GiB``; plain numbers have none."""
+    """A function that formats a value with its own unit: ``20 µs``, ``5 s``, ``2 GiB``; plain numbers have none."""
     if unit not in _UNITS:
         return lambda value: f"{value:,.12g}"
     own, sizes = _UNITS[unit]

@@ -1,8 +1,8 @@
 """Timelines as SVG: a stream, and for each report that may be due its scopes, contents and what is sent.
 
-A picture stacks scenes. Each scene has its stream on an axis of time and, for each report that may be due, a line for
-each window: the scope as a bar with its borders, the elements that it holds, a triangle at the instant, and in words
-the content, what is sent and, beside a verdict, what was answered otherwise.
+A picture stacks scenes. Each scene has its stream on an axis of time and, for each report that may be due, a line per
+window: the scope as a bar with its borders, the elements in it, a triangle at the instant, and as text the content,
+what is sent and, with a verdict, the differences.
 """
 
 import re
@@ -32,19 +32,19 @@ from streamgauge.semantics.due import candidates
 
 WIDTH, LEFT, RIGHT, HOLDS, SENDS = 960, 70, 500, 530, 790
 LINE, MORE = 22, 16
-"""Pixels from a line to the next, and to one more line of the same text."""
+"""Line height in pixels, and that within a text."""
 LETTERS = {HOLDS: 35, SENDS: 24, 0: 135}
 """Maximum characters of a line that starts at this column."""
 LABELLED: Final = 24
-"""Maximum number of triples that are written for a stream and for a content; for more, their number is written."""
+"""Maximum number of triples written for a stream and a content; beyond it, their number is."""
 LABEL: Final = 60
-"""Letters of such a label."""
+"""Maximum characters of such a label."""
 FOLDED: Final = 6
-"""Maximum lines of a content, or of what is sent."""
+"""Maximum lines of a content, or of sent rows."""
 LARGE_MS: Final = 1000
-"""Span from which on times are written in s, or as times of the day, at round steps."""
+"""Span (ms) from which times are in s, or times of the day, at round steps."""
 ROUND: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21_600, 43_200, 86_400)
-"""Steps of such an axis, s; below a second a tenth or a hundredth of the first three."""
+"""Steps of such an axis, s; below a second, a tenth or a hundredth of the first three."""
 
 STYLE = (
     ".paper{fill:var(--paper)}text{font:13px system-ui,sans-serif;fill:var(--ink)}.name{font-weight:600}"
@@ -54,7 +54,7 @@ STYLE = (
     ".element{fill:var(--ink)}.lasts{stroke:var(--ink);stroke-width:3}"
 )
 EDGE: Final = 12
-"""Pixels of paper left and right of the marks."""
+"""Margin left and right, pixels."""
 PAPER_MARK: Final = f'<rect class="paper" x="{-EDGE}" width="100%" height="100%"/>'
 COLOURS = {
     "paper": PAPER,
@@ -84,7 +84,7 @@ class TimelineScene(Protocol):
 
     @property
     def stream(self) -> Sequence[StreamElement]:
-        """The elements, one at least."""
+        """The elements, at least one."""
 
     @property
     def advance(self) -> int:
@@ -114,7 +114,7 @@ class JudgedReports:
 
 
 def picture(title: str, scenes: Sequence[TimelineScene]) -> str:
-    """The SVG of some scenes, one below the other."""
+    """The SVG of scenes, one below the other."""
     panels: list[TimelinePanel] = []
     top = 8
     for scene in scenes:
@@ -124,7 +124,7 @@ def picture(title: str, scenes: Sequence[TimelineScene]) -> str:
 
 
 def drawn(title: str, panels: Sequence["TimelinePanel"], height: int, style: str = STYLE) -> str:
-    """The SVG of panels, with their colours in both themes, on a paper of its own: its page may have another theme."""
+    """The SVG of panels, with colours of both themes on its own background, as its page may have another theme."""
     colours = {**COLOURS, **({"wrong": STATE["wrong"]} if any(panel.judged for panel in panels) else {})}
     themes = ("".join(f"--{name}:{shade[theme]};" for name, shade in colours.items()) for theme in (0, 1))
     light, dark = (f":root{{{theme}}}" for theme in themes)
@@ -138,7 +138,7 @@ def drawn(title: str, panels: Sequence["TimelinePanel"], height: int, style: str
 
 
 class TimelinePanel:
-    """One scene below ``top``, in pixels; ``t0`` (ms) is the semantics' own unless given."""
+    """A scene below ``top``, in pixels; ``t0`` (ms) is by default the semantics' own."""
 
     def __init__(
         self, scene: TimelineScene, top: int, t0: int | None = None, judged: JudgedReports | None = None
@@ -210,12 +210,12 @@ class TimelinePanel:
         return f"{seconds(time)} s"
 
     def _name(self, seen: StreamWindow) -> str:
-        """The name of one of several windows: its own, or the stream's."""
+        """The name of a window if there are several: its own, or the stream's."""
         if len(self.scene.query.windows) == 1:
             return ""
         return _named(seen.name or seen.stream)
 
-    def _told(self, due_report: DueReport) -> list[str]:
+    def _contents(self, due_report: DueReport) -> list[str]:
         """The contents of the windows at a report, in lines; each window begins a line."""
         counting, lines = self.scene.semantics.content, list[str]()
         for place, seen in enumerate(self.scene.query.windows):
@@ -234,7 +234,7 @@ class TimelinePanel:
         if due_report not in self.due:
             return LINE
         bars = LINE * (len(due_report.views) - 1)
-        lines = max(len(self._told(due_report)), len(self._sent(due_report)) + len(self._otherwise(due_report)))
+        lines = max(len(self._contents(due_report)), len(self._sent(due_report)) + len(self._otherwise(due_report)))
         return LINE + max(bars, MORE * (lines - 1))
 
     def _x(self, time: float) -> float:
@@ -296,7 +296,7 @@ class TimelinePanel:
                 yield f'<circle class="held" cx="{self._x(time)}" cy="{y + LINE * place}" r="4"/>'
         yield f'<path class="instant" d="M{instant} {y - 2}l-4 -8h8z"/>'
         sent = self._sent(due_report)
-        for x, lines in ((HOLDS, self._told(due_report)), (SENDS, sent)):
+        for x, lines in ((HOLDS, self._contents(due_report)), (SENDS, sent)):
             for place, line in enumerate(lines):
                 yield _text(x, y + 4 + MORE * place, line)
         for place, line in enumerate(self._otherwise(due_report), len(sent)):
@@ -328,7 +328,7 @@ def _place(element: StreamElement) -> tuple[int, int]:
 
 
 def _named(iri: str) -> str:
-    """The last part of an IRI, which tells the streams and windows of a query apart."""
+    """The last part of an IRI, which distinguishes the streams and windows of a query."""
     return re.split("[/#:]", iri)[-1]
 
 
@@ -338,7 +338,7 @@ def _lines(text: str, x: int) -> list[str]:
 
 
 def _folded(text: str, x: int) -> list[str]:
-    """The first lines of a wrapped text, and the number of those that follow."""
+    """The first lines of a wrapped text, and the number of the others."""
     lines = _lines(text, x)
     if len(lines) <= FOLDED:
         return lines

@@ -1,6 +1,6 @@
-"""Vega-Lite specifications drawn by vl-convert, which the extra ``plots`` brings: as SVG, PNG and PDF.
+"""Vega-Lite specifications drawn by vl-convert (extra ``plots``): SVG, PNG and PDF.
 
-The library takes 84 MB on disk and is imported when the first chart is drawn.
+The library takes 84 MB on disk and is imported for the first chart.
 """
 
 from typing import Any, Final
@@ -8,11 +8,11 @@ from typing import Any, Final
 from streamgauge.model.extras import missing, require
 
 VERSION: Final = "6.4"
-"""The version of Vega-Lite that the specifications are written for."""
+"""The version of Vega-Lite of the specifications."""
 
 
 def undrawn() -> str:
-    """Why no chart can be drawn here, with the line that changes it; empty where charts can be drawn."""
+    """Why charts cannot be drawn, with the remedy; empty if they can."""
     return missing("plots")
 
 
@@ -23,17 +23,17 @@ def load() -> None:
 
 
 def svg(chart: dict[str, Any]) -> str:
-    """The chart as the text of an SVG file; MissingExtraError where charts cannot be drawn."""
+    """The chart as SVG; MissingExtraError."""
     return str(_library().vegalite_to_svg(chart, vl_version=VERSION))
 
 
 def png(chart: dict[str, Any], scale: float) -> bytes:
-    """The chart as a PNG of ``scale`` pixels for each px; MissingExtraError where charts cannot be drawn."""
+    """The chart as a PNG with ``scale`` pixels per px; MissingExtraError."""
     return bytes(_library().vegalite_to_png(chart, vl_version=VERSION, scale=scale))
 
 
 def pdf(chart: dict[str, Any]) -> bytes:
-    """The chart as a PDF of one page; MissingExtraError where charts cannot be drawn."""
+    """The chart as a PDF of one page; MissingExtraError."""
     return bytes(_library().vegalite_to_pdf(chart, vl_version=VERSION))
 
 

@@ -1,4 +1,4 @@
-"""Tables of judged reports: a selection of them, with differing rows and the command that explains each."""
+"""Tables of judged reports: a selection, with differing rows and the command that explains each."""
 
 import re
 import shlex
@@ -24,7 +24,7 @@ _PREFIX = re.compile(r"PREFIX\s+([\w.-]*):\s*<([^>\s]+)>", re.IGNORECASE)
 
 
 def named(one: Series, header: RunHeader) -> str:
-    """The name of a run: its series, and its repetition when there are several."""
+    """The name of a run: its series, and its repetition if there are several."""
     again = one.repetition(header)
     return f"{one.label}, {again}" if again else one.label
 
@@ -41,7 +41,7 @@ class WitnessRows:
 
 @dataclass(frozen=True)
 class ReportLine:
-    """One judged report in its table; ``anchor`` is where links lead to, ``sentences`` and ``command`` open with it."""
+    """A judged report in its table; ``anchor`` is the target of links, ``sentences`` and ``command`` unfold."""
 
     state: str
     cells: tuple[str, ...]
@@ -60,7 +60,7 @@ class ReportLine:
 
 @dataclass(frozen=True)
 class WindowTable:
-    """The judged reports of one run, of which ``note`` says which are listed; ``filtered`` if only some are right."""
+    """The judged reports of a run; ``note`` states which are listed."""
 
     name: str
     anchor: str
@@ -71,19 +71,19 @@ class WindowTable:
 
     @property
     def filtered(self) -> bool:
-        """Whether showing only those that are not right makes the table shorter, and not empty."""
+        """Whether hiding the right ones makes the table shorter, and not empty."""
         return len({line.state == "right" for line in self.lines}) > 1
 
 
 def window_measures(series: Sequence[Series]) -> tuple[Measure[BorderedReport], ...]:
-    """The columns of every window table behind the report and its state."""
+    """The columns of window tables after the report and its state."""
     measures = OF_REPORT[1:]
     windows = (window for one in series for _, verdict in one.runs for window in verdict.windows)
     return tuple(compress(measures, in_use(measures, windows)))
 
 
 def window_tables(series: Sequence[Series]) -> list[WindowTable]:
-    """A table per run that has judged reports; long runs show those that are not right first."""
+    """A table per run with judged reports; long runs list those that are not right first."""
     runs = [(one, at, one.runs[at]) for one in series for _, at in one.by_seed if one.runs[at][1].windows]
     limit = listing_limit(series)
     wrong = sum(min(limit, sum(state(window) != "right" for window in judged[1].windows)) for _, _, judged in runs)
@@ -92,13 +92,13 @@ def window_tables(series: Sequence[Series]) -> list[WindowTable]:
 
 
 def listing_limit(series: Sequence[Series]) -> int:
-    """The greatest number of reports that the table of one run lists."""
+    """The maximum number of reports in the table of a run."""
     count = sum(bool(verdict.windows) for one in series for _, verdict in one.runs)
     return max(10, min(200, LISTED // max(1, count)))
 
 
 def listed(verdict: Verdict, limit: int) -> list[tuple[int, WindowVerdict]]:
-    """The reports that a table lists, with their places in the verdict: all, or those not right first."""
+    """The reports of a table with their places in the verdict: all, or those that are not right first."""
     placed = list(enumerate(verdict.windows))
     if len(placed) <= limit:
         return placed
@@ -108,7 +108,7 @@ def listed(verdict: Verdict, limit: int) -> list[tuple[int, WindowVerdict]]:
 
 
 def anchors(series: Sequence[Series], one: Series, number: int = 0) -> Mapping[int, str]:
-    """The anchors of the reports that the table of a series' run lists, by their places in the verdict."""
+    """The anchors of the listed reports of a series' run, by their places in the verdict."""
     windows_ = listed(one.runs[number][1], listing_limit(series))
     return {at: _anchor(one, number, at) for at, _ in windows_}
 
@@ -163,7 +163,7 @@ def _line(
 
 
 def _sentences(window: WindowVerdict, verdict: Verdict) -> Iterator[str]:
-    """Sentences on one report: its content, the rows expected and received, and its delay."""
+    """Sentences on a report: its content, the rows expected and received, and its delay."""
     if not window.due:
         yield f"No report was due here; {counted(window.actual, 'row')} came."
         return
@@ -175,7 +175,7 @@ def _sentences(window: WindowVerdict, verdict: Verdict) -> Iterator[str]:
 
 
 def command_of(run: Run, index: int) -> str:
-    """The command that explains one report of a recorded run; empty for a run without a folder."""
+    """The command that explains a report of a recorded run; empty for a run without a folder."""
     return "" if run.folder is None else f"streamgauge explain {shlex.quote(str(run.folder))} --window {index}"
 
 
@@ -207,5 +207,5 @@ def _split(term: Term) -> tuple[str, str]:
 
 
 def cut(text: str) -> str:
-    """The text, or its beginning with the count of what is left out."""
+    """The text, or its beginning with the number of omitted characters."""
     return text if len(text) <= LETTERS else f"{text[:LETTERS]}… ({len(text) - LETTERS:,} more characters)"

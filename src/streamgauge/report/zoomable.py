@@ -1,4 +1,4 @@
-"""The timeline inside a report: zoomed and panned by the browser alone, without a server and without a script."""
+"""The timeline inside a report: zoomed and panned by the browser alone, without server or script."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ ZOOMS: Final = (1, 4, 16, 64)
 RUNS: Final = 6
 """Maximum number of runs in one timeline."""
 ROOM: Final = 100_000
-"""Maximum characters of a drawing; a run of 20 reports has 16,000."""
+"""Maximum size of a drawing in characters; a run of 20 reports has 16,000."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +33,7 @@ class ZoomableTimeline:
 
 
 def zoomable(series: Sequence[Series]) -> ZoomableTimeline | None:
-    """The first runs of a page as a timeline; ``None`` if none has anything to draw."""
+    """The first runs of a page as a timeline; ``None`` if none can be drawn."""
     judged = [(one, number) for one in series for number, (_, verdict) in enumerate(one.runs) if _timed(verdict)]
     runs = [_drawn(series, one, number) for one, number in judged if len(one.runs[number][1].windows) <= MOST_WINDOWS][
         :RUNS

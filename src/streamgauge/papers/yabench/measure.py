@@ -203,15 +203,15 @@ def changing(experiment: YabenchExperiment, stream: Path, means: Means, inputs: 
 def compared(load: str, published: PublishedLines, ours: Sizes) -> Iterator[TableLine]:
     """A line per window with the values of all files and ours."""
     for window in range(published.windows):
-        rows_told = [
+        published_sizes = [
             (line.expected, line.input) for lines in published.files.values() for line in lines[window : window + 1]
         ]
         mine = ours[window] if window < len(ours) else (0, 0)
         rows, triples = (
-            " or ".join(f"{value:,}" for value in sorted(set(side))) for side in zip(*rows_told, strict=True)
+            " or ".join(f"{value:,}" for value in sorted(set(side))) for side in zip(*published_sizes, strict=True)
         )
-        cells = (load, f"{window + 1}", f"{len(rows_told)}", rows, f"{mine[0]:,}", triples, f"{mine[1]:,}")
-        yield TableLine(cells, set(rows_told) == {mine})
+        cells = (load, f"{window + 1}", f"{len(published_sizes)}", rows, f"{mine[0]:,}", triples, f"{mine[1]:,}")
+        yield TableLine(cells, set(published_sizes) == {mine})
 
 
 SAME, OTHER = "the files agree", "the files say otherwise"

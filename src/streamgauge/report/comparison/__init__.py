@@ -1,1 +1,1 @@
-"""Runs and capacities against a baseline: what is measured, what got worse beyond tolerance, and how it is shown."""
+"""Comparison of runs and capacities with a baseline: measurements, changes beyond tolerance, output formats."""

@@ -1,4 +1,4 @@
-"""Changes between two sides' measurements, and which of them are worse beyond tolerance."""
+"""Changes between two sides' measurements, and whether they are worse beyond tolerance."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +14,7 @@ from streamgauge.report.comparison.measurements import (
 
 
 class Trend(StrEnum):
-    """How a value changed."""
+    """The direction of a change."""
 
     WORSE = "worse"
     BETTER = "better"
@@ -25,7 +25,7 @@ class Trend(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Tolerances:
-    """By which share of its base a value may get worse."""
+    """The shares of the base by which values may get worse."""
 
     delay: float = 0.25
     cpu: float = 0.25
@@ -34,12 +34,12 @@ class Tolerances:
 
 
 FLOORS: Final[Mapping[str, float]] = {"delay": 10.0, "cpu": 0.1, "memory": 16 * 2**20}
-"""Growth that counts for nothing, however small its base: ms, s, bytes. Machines differ by so much from run to run."""
+"""Growth that never counts, however small its base: ms, s, bytes. It is the noise between runs on one machine."""
 
 
 @dataclass(frozen=True, slots=True)
 class MeasuredChange:
-    """One measure of one subject on both sides, ``None`` where it was not measured; ``unit`` of the values.
+    """A measure of a subject on both sides, ``None`` if not measured, in ``unit``.
 
     ``base`` and ``now`` are numbers or words; ``allowed`` is the share by which it may get worse.
     """
@@ -55,20 +55,20 @@ class MeasuredChange:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """All changes; ``subset`` says that what is gone is not a fault."""
+    """All changes; with ``subset``, missing runs are not a fault."""
 
     changes: tuple[MeasuredChange, ...]
     subset: bool = False
 
     @property
     def worse(self) -> tuple[MeasuredChange, ...]:
-        """The changes for which a comparison fails."""
+        """The changes that make a comparison fail."""
         bad = {Trend.WORSE} if self.subset else {Trend.WORSE, Trend.GONE}
         return tuple(change for change in self.changes if change.trend in bad)
 
 
 def compared(base: Measurements, now: Measurements, tolerances: Tolerances, *, subset: bool = False) -> Comparison:
-    """Every change from the base; runs are matched by name, one run on either side whatever they are called."""
+    """Every change from the base; runs are matched by name, a single run on each side without regard to names."""
     runs = _matched(base.runs, now.runs)
     capacities = _matched(base.capacities, now.capacities)
     changes = [change for name, old, new in runs for change in _run_changes(name, old, new, tolerances)]
@@ -120,7 +120,7 @@ def _verdict(run: RunMeasurement) -> str:
 
 
 def _rank(run: RunMeasurement) -> int:
-    """How bad a verdict is, 0 for the best."""
+    """The severity of a verdict, 0 for the best."""
     return len(WORST_FIRST) if run.failed else len(WORST_FIRST) - 1 - WORST_FIRST.index(run.judgement)
 
 
@@ -135,7 +135,7 @@ def _order(base: float, now: float) -> Trend:
 
 
 def _grown(base: float | None, now: float | None, allowed: float, floor: float) -> Trend:
-    """Whether a value that should be small grew, or shrank, by more than allowed and by more than the floor."""
+    """Whether a value that should be small grew, or shrank, beyond the allowed share and the floor."""
     if base is None or now is None:
         return Trend.NEW if base is None else Trend.SAME
     if abs(now - base) <= floor:
@@ -161,7 +161,7 @@ def _capacity_change(
 
 
 def _fallen(old: CapacityMeasurement, new: CapacityMeasurement, allowed: float) -> Trend:
-    """Whether the hardest value that is carried got easier, or harder, by more than allowed."""
+    """Whether the hardest value that is carried got easier, or harder, beyond the allowed share."""
     if old.value is None or new.value is None:
         return _order(old.value is None, new.value is None)
     hard, now = (old.value, new.value) if new.greater else (new.value, old.value)

@@ -1,4 +1,4 @@
-"""A comparison as a table for the terminal, Markdown, JSON, and as points for public dashboards of benchmarks."""
+"""A comparison as a table for the terminal, Markdown, JSON, and points for benchmark dashboards."""
 
 from collections.abc import Iterator
 from dataclasses import asdict
@@ -18,7 +18,7 @@ _STYLE = {Trend.WORSE: "red", Trend.GONE: "red", Trend.BETTER: "green", Trend.NE
 
 
 def headline(comparison: Comparison) -> str:
-    """The comparison in a sentence."""
+    """The comparison, as a sentence."""
     subjects = len({change.subject for change in comparison.changes})
     compared = f"{counted(subjects, 'subject')} compared"
     bad = comparison.worse
@@ -31,19 +31,19 @@ def headline(comparison: Comparison) -> str:
 
 
 def compared_table(comparison: Comparison) -> FittingTable:
-    """The changes for the terminal, those that are the same left out where something changed."""
+    """The changes for the terminal; unchanged measures are left out if something changed."""
     table = FittingTable(box=None, padding=(0, 2, 0, 0), header_style="bold")
     for name in COLUMNS:
         table.add_column(name, justify="right" if name in ("base", "now", "change") else "left")
-    for change in _told(comparison):
+    for change in _shown_changes(comparison):
         *cells, word = _cells(change)
         table.add_row(*cells, Text(word, style=_STYLE[change.trend]))
     return table
 
 
 def markdown(comparison: Comparison) -> str:
-    """The comparison for a pull request: the sentence, the changes, and all that is the same in a fold."""
-    lines = [f"### Streamgauge: {headline(comparison)}", "", *_markdown_table(_told(comparison))]
+    """The comparison for a pull request: a sentence, the changes, and unchanged measures in a fold."""
+    lines = [f"### Streamgauge: {headline(comparison)}", "", *_markdown_table(_shown_changes(comparison))]
     same = [change for change in comparison.changes if change.trend is Trend.SAME]
     if same and len(same) < len(comparison.changes):
         lines += [
@@ -58,7 +58,7 @@ def markdown(comparison: Comparison) -> str:
 
 
 def compared_json(comparison: Comparison) -> dict[str, Any]:
-    """The comparison as JSON values: ``worse`` says whether it fails, ``changes`` have every measure."""
+    """The comparison as JSON values: ``worse`` is whether it fails, ``changes`` have every measure."""
     return {
         "worse": bool(comparison.worse),
         "sentence": headline(comparison),
@@ -87,7 +87,7 @@ def smaller_is_better(measurements: Measurements) -> list[dict[str, Any]]:
 
 
 def bigger_is_better(measurements: Measurements) -> list[dict[str, Any]]:
-    """The capacities, in triples a second, as points of github-action-benchmark's tool ``customBiggerIsBetter``."""
+    """The capacities, in triples per second, as points of github-action-benchmark's tool ``customBiggerIsBetter``."""
     return [
         {"name": one.name, "unit": "triples/s", "value": one.rate or 0, "extra": _carried(one.value, one.unit)}
         for one in measurements.capacities
@@ -99,8 +99,8 @@ def _carried(value: float | None, unit: str) -> str:
     return "nothing carried" if value is None else f"carries {number(value)} {unit}".rstrip()
 
 
-def _told(comparison: Comparison) -> list[MeasuredChange]:
-    """The measures that changed; all of them where none did."""
+def _shown_changes(comparison: Comparison) -> list[MeasuredChange]:
+    """The measures that changed; all if none did."""
     return [change for change in comparison.changes if change.trend is not Trend.SAME] or list(comparison.changes)
 
 
@@ -133,7 +133,7 @@ def _value(value: float | str | None, unit: str) -> str:
 
 
 def _difference(change: MeasuredChange) -> str:
-    """The change in percent of the base, with what is allowed where something is."""
+    """The change in percent of the base, with the tolerance if it is worse."""
     base, now = change.base, change.now
     if not isinstance(base, int | float) or not isinstance(now, int | float) or not base:
         return ""

@@ -1,4 +1,4 @@
-"""Measurements of run folders, of folders of them and of capacities; stored as JSON they are a baseline."""
+"""Measurements of runs, folders of runs and capacities; stored as JSON they are a baseline."""
 
 import json
 import re
@@ -23,7 +23,7 @@ BASELINE: Final = "streamgauge baseline"
 """The format of a stored baseline, version 1."""
 
 _REPEATED: Final = re.compile(r"-seed-?\d+-\d+$")
-"""The end of a run folder's name that tells seed and repetition."""
+"""The end of a run folder's name: seed and repetition."""
 
 _OF_RUNS: Final = frozenset({"run.json", "verdict.json"})
 
@@ -31,16 +31,16 @@ WORST_FIRST: Final = (Judgement.WRONG, Judgement.UNKNOWN, Judgement.LATE, Judgem
 
 
 class ComparisonError(MistakeError, ValueError):
-    """Files that cannot be compared; the sentence names the file and says what to do."""
+    """Files that cannot be compared; the sentence names the file and the remedy."""
 
 
 @dataclass(frozen=True, slots=True)
 class RunMeasurement:
-    """Runs that repeat each other: the worst judgement, windows, delays (ms), CPU (s) and peak memory (bytes).
+    """Repetitions of a run: the worst judgement, windows, delays (ms), CPU (s) and peak memory (bytes).
 
-    ``wrong`` counts windows that are not as expected, of ``windows`` over all ``runs``; ``delay`` is the median and
-    ``slow`` the 99th percentile over all windows that were answered, ``cpu`` and ``memory`` are medians over the runs;
-    ``None`` where nothing was measured.
+    ``wrong`` counts unexpected windows among ``windows`` over all ``runs``; ``delay`` is the median and ``slow`` the
+    99th percentile over all answered windows, ``cpu`` and ``memory`` are medians over the runs; ``None`` if not
+    measured.
     """
 
     name: str
@@ -59,9 +59,9 @@ class RunMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class CapacityMeasurement:
-    """The hardest value of an axis that an engine carries, ``None`` for none; ``rate`` in triples a second.
+    """The hardest value of an axis that an engine carries, ``None`` if there is none; ``rate`` in triples/s.
 
-    ``greater`` says that greater values are harder; ``absent`` why the engine was not tried.
+    ``greater``: greater values are harder; ``absent`` is why the engine was not tried.
     """
 
     name: str
@@ -75,7 +75,7 @@ class CapacityMeasurement:
 
 @dataclass(frozen=True, slots=True)
 class Measurements:
-    """All that is compared of one side."""
+    """The measurements of one side."""
 
     runs: tuple[RunMeasurement, ...] = ()
     capacities: tuple[CapacityMeasurement, ...] = ()
@@ -84,8 +84,8 @@ class Measurements:
 def measured(path: Path) -> Measurements:
     """The measurements of a run, a folder of runs, a capacity's folder or file, or a stored baseline.
 
-    Runs that differ in seed and repetition alone are one measurement. The probes of a capacity do not count as runs:
-    those beyond a limit fail by design. ComparisonError and RunError name the file that is wrong.
+    Runs that differ only in seed and repetition are one measurement. The probes of a capacity do not count as runs, as
+    those beyond a limit fail by design. ComparisonError and RunError name the file.
     """
     if path.is_file():
         return _of_file(path)
@@ -97,7 +97,7 @@ def measured(path: Path) -> Measurements:
 
 
 def _of_folder(path: Path) -> Measurements:
-    """The runs and the capacities below a folder, named by where they are."""
+    """The runs and capacities below a folder, named by their paths."""
     capacities, homes = list[CapacityMeasurement](), set[Path]()
     for file in sorted(path.rglob("*.json")):
         if file.name not in _OF_RUNS and (data := _capacity(file)) is not None:
@@ -108,12 +108,12 @@ def _of_folder(path: Path) -> Measurements:
             ]
     runs = sorted(file.parent for file in path.rglob("run.json") if homes.isdisjoint(file.parents))
     if not runs and not capacities:
-        raise ComparisonError(f"{path}: there is no run in it (run.json), no capacity and no baseline")
+        raise ComparisonError(f"{path}: it has no run (run.json), no capacity and no baseline")
     return Measurements(tuple(_repeated((run.relative_to(path).as_posix(), run) for run in runs)), tuple(capacities))
 
 
 def write_baseline(path: Path, measurements: Measurements) -> None:
-    """Store measurements as a baseline; RunError when the file cannot be written."""
+    """Store measurements as a baseline; RunError."""
     write_json(path, {"format": BASELINE, "version": 1, "measurements": encode(measurements)})
 
 
@@ -136,7 +136,7 @@ def _json(path: Path) -> dict[str, Any]:
     except (OSError, UnicodeDecodeError) as error:
         raise ComparisonError(f"{path}: cannot be read: {obstacle(error)}") from error
     except (ValueError, RecursionError) as error:
-        raise ComparisonError(f"{path}: no JSON: a baseline is written by compare --save") from error
+        raise ComparisonError(f"{path}: not JSON: write a baseline by compare --save") from error
     try:
         return unseal(data, path) if isinstance(data, dict) else {}
     except SealError as error:
@@ -179,7 +179,7 @@ def _repeated(named: Iterable[tuple[str, Path]]) -> Iterator[RunMeasurement]:
 
 @dataclass(frozen=True, slots=True)
 class _Observed:
-    """The measures of one run: its header as written, its verdict and its peak memory (bytes)."""
+    """The measures of a run: its header as written, its verdict and its peak memory (bytes)."""
 
     header: dict[str, Any]
     verdict: Verdict
@@ -187,12 +187,12 @@ class _Observed:
 
     @classmethod
     def of(cls, folder: Path) -> "_Observed":
-        """The run of a folder; ComparisonError when it was not judged, RunError when it cannot be read."""
+        """The run of a folder; ComparisonError if it is not judged, RunError if it cannot be read."""
         header = read_json(folder / "run.json", FORMAT, VERSION).get("header")
         if not isinstance(header, dict):
             raise ComparisonError(f"{folder / 'run.json'}: field header is missing")
         if not (folder / "verdict.json").is_file():
-            raise ComparisonError(f"{folder}: it was not judged yet: streamgauge check {folder}")
+            raise ComparisonError(f"{folder}: it is not judged yet: run streamgauge check {folder}")
         try:
             samples = tables.samples(folder) if (folder / "samples.parquet").exists() else ()
         except TableError as error:

@@ -1,7 +1,7 @@
-"""The plots of the page of runs: each file here has some, in ``PLOTS``; one more is one more file.
+"""The plots of the page of runs; each file here has some in ``PLOTS``, and another plot is another file.
 
-A plot says its message as a heading and the rule by which it is thinned as a note. Borders are bars over stream time
-(YABench, figure 6); box plots are over repetitions, neighbouring windows taken together.
+A plot has its message as a heading and the rule of thinning as a note. Borders are bars over stream time (YABench,
+figure 6); box plots are over repetitions, with adjacent windows grouped.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -24,10 +24,10 @@ SHARE = ChartAxis("", charts.SHARE_FORM, (0, 1.04))
 
 @dataclass(frozen=True)
 class Figure:
-    """One plot of the page: its message, a note, the drawings for wide and narrow screens, whom the legend names.
+    """A plot of the page: message, note, drawings for wide and narrow screens, series of the legend.
 
-    ``chart`` and ``size`` draw it again for a file, ``numbers`` are the table behind it. ``labels`` are names in the
-    legend for some series that are not the page's.
+    ``chart`` and ``size`` draw it again for a file, ``numbers`` are its table. ``labels`` are names of series in the
+    legend that differ from the page's.
     """
 
     message: str
@@ -41,7 +41,7 @@ class Figure:
     labels: tuple[tuple[int, str], ...] = ()
 
     def legend(self, labels: Sequence[str]) -> list[tuple[int, str]]:
-        """The series of the legend with their names; ``labels`` are those of the page."""
+        """The series of the legend with their names; ``labels`` are the page's."""
         own = dict(self.labels)
         return [(index, own.get(index) or labels[index]) for index in self.series]
 
@@ -52,7 +52,7 @@ def draw(
     chart: Callable[[ChartSize], charts.Spec],
     sizes: tuple[ChartSize, ChartSize] = (HALF, PHONE),
 ) -> tuple[str, ...]:
-    """A chart drawn for wide and for narrow screens."""
+    """Draw a chart for wide and for narrow screens."""
     return tuple(drawing.svg(chart(size), message, kind) for size, kind in zip(sizes, ("wide", "narrow"), strict=True))
 
 
@@ -66,14 +66,14 @@ def figure(
     numbers: FigureNumbers | None = None,
     labels: tuple[tuple[int, str], ...] = (),
 ) -> Figure:
-    """A chart as a figure; one of other than the usual sizes takes the page's full width."""
+    """A chart as a figure; with other than the usual sizes it has the page's full width."""
     wide, narrow = sizes or (HALF, PHONE)
     drawings = draw(drawing, message, chart, (wide, narrow))
     return Figure(message, note, drawings, series, "full" if sizes else "half", chart, wide, numbers, labels)
 
 
 class Plot(NamedTuple):
-    """A plot of the page: the heading of its section, its place on the page (0 to 100), and what draws it."""
+    """A plot of the page: heading of its section, order on the page (0 to 100), and function."""
 
     section: str
     place: int
@@ -86,6 +86,6 @@ LOAD, RIGHT, LATE, COST, STEADY = "Under which load", "How right", "How late", "
 
 @cache
 def plots() -> tuple[Plot, ...]:
-    """The plots of all files here, by their places."""
+    """The plots of all files here, in order."""
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
     return tuple(sorted((plot for module in modules for plot in module.PLOTS), key=lambda plot: plot.place))

@@ -1,4 +1,4 @@
-"""Plots of window borders: as bars over stream time, and the expected ones against those that fit best."""
+"""Plots of window borders: bars over stream time, and expected borders compared with the best ones."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -21,7 +21,7 @@ STRIP, LANES, ROWS = 40, 16, 24
 
 @dataclass(frozen=True)
 class PlacedWindow:
-    """A window over all repetitions: its worst report, the run and the place where that is, how many are not right."""
+    """A window over all repetitions: its worst report with run and place, and the number of wrong ones."""
 
     run: int
     place: int
@@ -38,7 +38,7 @@ _SEVERITY: Final = ("right", "late", "surplus", "missed", "wrong")
 
 
 def border_strips(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """Window borders as bars, one strip per series; a window is as bad as it is in its worst repetition."""
+    """Window borders as bars, a strip per series; a window has the state of its worst repetition."""
     for one in series:
         if placed := _over_repetitions(one):
             yield _strip(drawing, one, placed, [anchors(series, one, number) for number in range(len(one.runs))])
@@ -61,7 +61,7 @@ def _worst(windows: Sequence[tuple[int, int, WindowVerdict]]) -> PlacedWindow:
 
 
 Links: TypeAlias = Sequence[Mapping[int, str]]
-"""The anchors of the reports that the page lists, by their places, for each repetition."""
+"""For each repetition, the place of a listed report -> its anchor."""
 
 
 def _strip(drawing: ChartDrawing, one: Series, placed: list[PlacedWindow], links: Links) -> Figure:
@@ -96,7 +96,7 @@ def _strip(drawing: ChartDrawing, one: Series, placed: list[PlacedWindow], links
 
 
 def _every(one: Series) -> Iterator[tuple[Cell, ...]]:
-    """A line for each report: series, repetition, number, borders (s), state."""
+    """A line per report: series, repetition, number, borders (s), state."""
     for run, verdict in one.runs:
         again = one.repetition(run.header)
         for window in verdict.windows:
@@ -105,7 +105,7 @@ def _every(one: Series) -> Iterator[tuple[Cell, ...]]:
 
 
 def _bars(one: Series, windows: Sequence[PlacedWindow], links: Links) -> list[charts.Bar]:
-    """Bars in as few lanes as keep them apart."""
+    """Bars in as few lanes as possible without overlaps."""
     ends: list[int] = []
     bars = []
     for bar in windows:
@@ -122,7 +122,7 @@ def _bars(one: Series, windows: Sequence[PlacedWindow], links: Links) -> list[ch
 
 
 def reconstructed(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """Expected borders against those that fit best, for the first graciously judged run of each series."""
+    """Expected borders compared with the best ones, for the first graciously judged run of each series."""
     for one in series:
         for _, verdict in one.runs:
             placed = [window for window in verdict.windows if window.start is not None and window.end is not None]

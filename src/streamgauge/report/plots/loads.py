@@ -1,7 +1,7 @@
-"""Measures over a load: a point for each value that was swept over, lines for what else was asked, with intervals.
+"""Measures over a load: a point for each swept value, a line for each combination of other traits, with intervals.
 
 A load is a number that differs between series: the pace, a parameter of the workload or of the query. A line joins the
-series that differ in it alone.
+series that differ only in it.
 """
 
 import re
@@ -21,13 +21,13 @@ from streamgauge.report.plots import LOAD, SHARE, Figure, Plot, figure
 from streamgauge.report.series import Bin, Series, median_delay, own_traits, traits_of, varying
 
 WIDE_RANGE = 8
-"""The ratio of the greatest load to the smallest from which on the axis is logarithmic."""
+"""The ratio of the greatest to the smallest load from which the axis is logarithmic."""
 
 
 _NUMBER: Final = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h|)")
 _SECONDS: Final = {"": 1.0, "ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _FINDINGS: Final = frozenset({"content"})
-"""Traits of a stream that differ with a load because its elements do."""
+"""Traits of a stream that depend on the load."""
 
 
 class LoadLine(NamedTuple):
@@ -51,7 +51,7 @@ def _load(traits: Mapping[str, str], name: str) -> float | None:
 
 
 def load_lines(series: Sequence[Series], name: str) -> list[LoadLine]:
-    """The lines over a load: series that are the same but for it, at least two of them with different loads."""
+    """The lines over a load: series that differ only in it, at least two with different loads."""
     groups: dict[Hashable, list[tuple[float, Series]]] = {}
     for one in series:
         traits, header = traits_of(one.header), one.header
@@ -98,7 +98,7 @@ class LoadPoint:
 
 
 def loads(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """A figure for each load and measure; none of a measure that is the same at every load."""
+    """A figure for each load and measure, unless the measure is constant."""
     for name in varied_loads(series):
         drawn = load_lines(series, name)
         for measure in MEASURES if drawn else ():

@@ -43,7 +43,7 @@ Show: TypeAlias = Callable[[float], str]
 
 @dataclass(frozen=True)
 class WindowMeasure:
-    """A measure of windows in a line plot: name, value of a report, axis, writing of a value, and message."""
+    """A measure of windows in a line plot: name, value, axis, format, and message."""
 
     name: str
     value: Callable[[WindowVerdict], float | None]
@@ -93,12 +93,12 @@ DELAY = WindowMeasure("Delay", lambda window: window.delay, ChartAxis("delay", u
 
 
 def share_of(size: ChartSize, series: Sequence[Series]) -> int:
-    """The number of bins that each series may have in a plot of this size."""
+    """The maximum number of bins of each series in a plot of this size."""
     return max(12, min(size.bins, POINTS // max(1, len(series))))
 
 
 def of_kind(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure) -> Iterator[Figure]:
-    """The line plot of one value per report, all series overlaid."""
+    """The line plot of a measure, a value per report, with all series overlaid."""
     content = {one.index: runs.of_windows(one, kind.value) for one in series}
     every = partial(_every_window, series, (kind.value,))
     columns = (*_PLACED, _column(kind))
@@ -111,7 +111,7 @@ _PLACED = ("series", "repetition", "window", "stream time, s")
 
 
 def _column(kind: "WindowMeasure | SampleMeasure") -> str:
-    """The heading of a measure in a table: its name with the unit of its numbers."""
+    """The heading of a measure in a table: its name with the unit."""
     unit = kind.axis.unit if kind.axis.unit not in ("", "count") else ""
     title = kind.axis.title.removesuffix(", %") if kind.axis.form == charts.SHARE_FORM else kind.axis.title
     return f"{title}, {unit}" if unit else title
@@ -120,7 +120,7 @@ def _column(kind: "WindowMeasure | SampleMeasure") -> str:
 def _every_window(
     series: Sequence[Series], values: Sequence[Callable[[WindowVerdict], float | None]]
 ) -> Iterator[tuple[Cell, ...]]:
-    """A line for each report that has all the values: series, repetition, number, place in stream time (s), values."""
+    """A line per report with all the values: series, repetition, number, place in stream time (s), values."""
     for one in series:
         for run, verdict in one.runs:
             again = one.repetition(run.header)
@@ -132,7 +132,7 @@ def _every_window(
 
 @dataclass(frozen=True)
 class LinePlot:
-    """A line plot: its measure, its message, its x axis, all its numbers with their columns, and what a value is of."""
+    """A line plot: measure, message, x axis, all numbers with their columns, and the noun for a value."""
 
     kind: "WindowMeasure | SampleMeasure"
     message: Message
@@ -165,7 +165,7 @@ def _line_plot(
 
 
 def _late(series: Sequence[Series]) -> tuple[list[Point], list[RuleLine]]:
-    """The reports that came later than allowed, the latest where there are many, and the delays that were allowed."""
+    """The reports that were later than allowed (the latest, if there are many), and the allowed delays."""
     points = [point for one in series for point in _late_points(one)]
     bounds = dict.fromkeys(verdict.delay_bound for one in series for _, verdict in one.runs if verdict.delay_bound)
     lines = [RuleLine("y", bound, f"allowed: {duration(bound)}") for bound in bounds if bound is not None]
@@ -175,7 +175,7 @@ def _late(series: Sequence[Series]) -> tuple[list[Point], list[RuleLine]]:
 def _line(
     one: Series, points: PointCloud, size: ChartSize, limit: int, show: Show, *, dashed: bool = False
 ) -> ChartLine:
-    """The line of a series; fewer bins can be pointed at than are drawn."""
+    """The line of a series; fewer bins have tooltips than are drawn."""
     marks = runs.binned(one, points, min(limit, size.width // POINTED), show) if size.pointer and not dashed else ()
     return ChartLine(one.index, dashed, runs.binned(one, points, limit, show), marks)
 
@@ -183,7 +183,7 @@ def _line(
 def _brief(
     series: Sequence[Series], content: Mapping[int, PointCloud], columns: Sequence[str], show: Show
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
-    """The table behind a line plot: columns, a line for each stretch of a series, and how they were chosen."""
+    """The table of a line plot: columns, a line per stretch of a series, and a note on their selection."""
     stretches = [(one, bin_) for one in series for bin_ in runs.binned(one, content[one.index], SHOWN, show)]
     whole = all(bin_.values == 1 for _, bin_ in stretches)
     names = [f"{columns[0]}", f"{columns[1]}" if whole else "median", *(() if whole else ("lowest", "highest"))]
@@ -197,7 +197,7 @@ def _brief(
 
 
 def thinning(series: Sequence[Series], count: int, noun: str) -> str:
-    """The rule by which a plot with ``count`` values in its longest series is thinned, empty when all are shown."""
+    """The rule of thinning for ``count`` values in the longest series; empty if all are shown."""
     limit = share_of(HALF, series)
     repetitions = max(len(one.runs) for one in series)
     if repetitions > 1 and count <= limit * repetitions:
@@ -211,7 +211,7 @@ def thinning(series: Sequence[Series], count: int, noun: str) -> str:
 
 
 def result_sizes(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """Expected (dashed) and actual result size per report."""
+    """Expected (dashed) and received result size per report."""
     drawn = [one for one in series if any(verdict.windows for _, verdict in one.runs)]
     if not drawn:
         return
@@ -298,7 +298,7 @@ def _delay_points(one: Series) -> list[Point]:
 
 
 def _late_points(one: Series) -> list[Point]:
-    """The reports that came later than allowed, over stream time (s)."""
+    """The reports that were later than allowed, over stream time (s)."""
     return [
         Point(at / 1000, window.delay, partial(runs.tooltip, one, judged, window))
         for judged in one.runs
@@ -309,7 +309,7 @@ def _late_points(one: Series) -> list[Point]:
 
 @dataclass(frozen=True)
 class SampleMeasure:
-    """A resource: value of a sample, axis title, writing of a value, and its message's first word."""
+    """A resource: name, value of a sample, axis, and format."""
 
     name: str
     value: Callable[[Sample], float]
@@ -355,7 +355,7 @@ def _every_sample(series: Sequence[Series], value: Callable[[Sample], float]) ->
 
 
 def feed(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """The feeder's lateness over stream time, for runs that were paced."""
+    """The feeder's lateness over stream time, for paced runs."""
     content = {one.index: runs.of_feed(one) for one in series}
     latest = max((bin_.highest for bin_ in content.values()), default=0.0)
     text = f"Feeder: at most {duration(latest)} later than planned"
@@ -383,9 +383,9 @@ WIDE_BOXES = 100  # on all of it
 
 
 def box_plots(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
-    """Three figures over the series that were repeated, or six where some have more windows than can be drawn each.
+    """Three figures over repeated series, or six if some have too many windows for a box each.
 
-    One of equal values is only a sentence.
+    Equal values are only a sentence.
     """
     repeated = [one for one in series if len(one.runs) > 1]
     few = [one for one in repeated if _last(one) < BOXES]
@@ -433,7 +433,7 @@ def _figure(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure
 def _boxes_shown(
     series: Sequence[Series], kind: WindowMeasure, limit: int
 ) -> tuple[tuple[str, ...], tuple[tuple[str, ...], ...], str]:
-    """The table behind box plots: a line for each box."""
+    """The table of box plots: a line per box."""
     labels = {one.index: one.label for one in series}
     lines = [(labels[one.series], one.x, *map(kind.show, one.box[:5])) for one in _placed(series, kind, limit)]
     return ("series", "windows", "lowest", "first quartile", "median", "third quartile", "highest"), tuple(lines), ""
@@ -450,7 +450,7 @@ def _columns(one: Series, kind: WindowMeasure) -> dict[int, list[float]]:
 
 
 def _width(series: Sequence[Series], limit: int) -> int:
-    """The number of neighbouring reports that one box stands for, so that there are at most ``limit`` boxes."""
+    """The number of adjacent reports per box, so that there are at most ``limit`` boxes."""
     return -(-(max(map(_last, series)) + 1) // max(4, limit // len(series)))
 
 

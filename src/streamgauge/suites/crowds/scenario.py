@@ -277,19 +277,19 @@ def service_findings(
     The verdict is that of the first witness that is not right, else of the first with an answer. If queries are
     distinct, or answers have no instant, other clients' answers are not judged.
     """
-    lines_told = [line for line in lines if "answer" in line]
-    if not lines_told:
+    answer_lines = [line for line in lines if "answer" in line]
+    if not answer_lines:
         return Findings(updates, lambda _line: None, verdict="no answer")
-    advanced = max(line["received"] - begins for line in lines_told)
+    advanced = max(line["received"] - begins for line in answer_lines)
     fed = [element for element in elements if element.time <= advanced]
-    answers = {client: [line for line in lines_told if line["client"] == client] for client in witnesses(scenario)}
+    answers = {client: [line for line in answer_lines if line["client"] == client] for client in witnesses(scenario)}
     runs = {client: _judged(scenario, client, fed, own, begins) for client, own in answers.items()}
     verdicts = [run.verdict for run in runs.values()]
     wrong = [verdict for verdict in verdicts if verdict.judgement not in {Judgement.RIGHT, Judgement.LATE}]
     first = wrong[0] if wrong else next(runs[client].verdict for client, own in answers.items() if own)
     message = f" ({len(runs) - len(wrong)} of {len(runs)} queries are right)" if len(runs) > 1 else ""
     known: dict[int, set[str]] = {}
-    for line in lines_told:
+    for line in answer_lines:
         known.setdefault(line["instant"], set()).add(line["rows"])
 
     def same(line: Mapping[str, Any]) -> bool | None:

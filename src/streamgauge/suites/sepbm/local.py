@@ -120,9 +120,9 @@ def due_in_memory(configuration: Configuration, order: Sequence[int] = ()) -> li
     rows_by_change: dict[tuple[int, str], tuple[list[Row], list[Row]]] = defaultdict(lambda: ([], []))
     for shape in shapes(configuration):
         for row, mask in states.rows(shape.form).items():
-            for channel, row_told in _told(shape, row):
+            for channel, channel_row in _channel_rows(shape, row):
                 for state, gone in _flips(mask, last):
-                    rows_by_change[state, channel][gone].append(row_told)
+                    rows_by_change[state, channel][gone].append(channel_row)
     return [
         DueRows(channel, numbers[state], tuple(added), tuple(removed))
         for (state, channel), (added, removed) in sorted(rows_by_change.items())
@@ -146,7 +146,7 @@ def _flips(mask: int, last: int) -> Iterator[tuple[int, bool]]:
         changed &= changed - 1
 
 
-def _told(shape: ChannelShape, row: Row) -> Iterator[tuple[str, Row]]:
+def _channel_rows(shape: ChannelShape, row: Row) -> Iterator[tuple[str, Row]]:
     """The channels of a shape to which a row belongs, and the row that they receive."""
     if shape.value is None:
         yield shape.channels[""][0], row
