@@ -124,7 +124,7 @@ def serve(
 ) -> None:
     """Serve files as Triple and Quad Pattern Fragments with the time for which they hold."""
     feeds, addressing = named_feeds(feed or ()), _addressing(base, behind_proxy)
-    tokens = TokenFile(token_file, "127.0.0.1")  # anybody may read
+    tokens = TokenFile(token_file, "127.0.0.1")  # other hosts would require a token, but only writes need one
     origins = read_origins(allow_origin or ("*",), tokens=True)
     style = replace(_style(annotated, label, vocabulary), border=border)
     if style.method == "implicit" and base is None and port == 0:

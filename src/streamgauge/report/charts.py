@@ -365,6 +365,7 @@ _SERIES: Final = [str(index) for index in _INDEXES]
 
 
 def _colour() -> Spec:
+    # A fixed domain, so that a series has the same colour in every plot.
     scale = {"domain": _SERIES, "range": [series_colour(index) for index in _INDEXES]}
     return _nominal("series") | {"scale": scale, "legend": None}
 

@@ -43,6 +43,7 @@ def ticks(unit: Unit, low: float, high: float, limit: int) -> Ticks:
         return _dates(low, high, limit)
     name, size = _unit(unit, max(abs(low), abs(high)))
     step = _step((high - low) / size / max(1, limit), _CLOCK.get(name, ()), whole=unit == "count")
+    # With a margin for rounding: 0.3 / 0.1 is 2.9999999999999996.
     first, last = ceil(low / size / step - 1e-9), floor(high / size / step + 1e-9)
     shown = [at * step for at in range(first, last + 1)]
     return Ticks(tuple((value * size, number(value)) for value in shown), name, (low, high))

@@ -16,6 +16,7 @@ class Backoff:
         """The next delay in seconds."""
         bound = self._bound
         self._bound = min(2 * bound, self._most)
+        # Jitter: clients that lost the same server must not all return at once.
         return self._random.uniform(bound / 2, bound)
 
     def reset(self) -> None:

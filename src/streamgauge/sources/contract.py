@@ -56,6 +56,7 @@ def parse_address(url: str) -> Address:
     if (there := exists(url)) or scheme is None:
         path, question, query = (url, "", "") if there else url.partition("?")
         return Address(url, "-" if path == "-" else "file", path, _options(url, query) if question else {})
+    # ``urlsplit`` would cut the rest off as a fragment.
     if "#" in url:
         raise SourceError(f"{url}: write # as %23 in a URL")
     try:
@@ -120,6 +121,7 @@ def _options(url: str, query: str) -> dict[str, str]:
 def _value(address: Address, option: str, text: str, kind: Any) -> Any:
     """The option's text converted to its type."""
     if get_origin(kind) in (Union, UnionType):
+        # An option that may be left out is ``T | None``.
         (kind,) = [one for one in get_args(kind) if one is not NoneType]
     try:
         if kind is bool:

@@ -53,6 +53,7 @@ class DeadLetters:
             with Path(str(self._path)).open("ab") as file:
                 file.write(line)
                 file.flush()
+                # This may be the only copy of the message.
                 os.fsync(file.fileno())
         except OSError as error:
             raise SourceError(f"{self._sink}: dead={self._path} cannot be written: {obstacle(error)}") from error

@@ -160,6 +160,7 @@ class ByteSink:
             except OSError as error:
                 self._lost += 1
                 self._why = self._why or obstacle(error)
+                # The next message would be joined with the written part.
                 if written and self._take_back is not None:
                     self._take_back(written)
 
@@ -171,6 +172,7 @@ class ByteSink:
     def restore(self, mark: Any) -> None:
         """Truncate the file to its size at the mark."""
         now = self.mark()
+        # Another file under this name, or one that was truncated since, is left alone.
         if mark is not None and now is not None and now[0] == mark[0] and now[1] > mark[1]:
             os.ftruncate(self._descriptor, mark[1])
 

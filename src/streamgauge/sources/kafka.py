@@ -334,6 +334,7 @@ class KafkaSink:
             raise SourceError(f"{self._address.text}: the sink is closed")
         if not self._pending.enter(letter := Letter(message, key)):
             return
+        # An earlier process has sent it.
         if self._sent.has(message):
             self._pending.delivered()
             return

@@ -119,6 +119,7 @@ class Link:
         while not self._closing.is_set():
             try:
                 self._connection()
+            # A kind of OSError that a retry does not change.
             except ssl.SSLCertVerificationError as error:
                 self.fail(f"the broker's certificate is not trusted: {error}")
             except OSError as error:

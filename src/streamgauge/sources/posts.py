@@ -69,6 +69,7 @@ class PostSink:
         if not address.host:
             raise SourceError(f"{address.text}: the host is missing: write {address.scheme}://HOST/PATH")
         self._address, self._options, self._request, self._random = address, options, request, random
+        # ``urlsplit`` removes the brackets of an IPv6 address.
         host = f"[{address.host}]" if ":" in address.host else address.host
         port = "" if address.port is None else f":{address.port}"
         self._url = httpx.URL(f"{scheme}://{host}{port}{address.path or '/'}").copy_with(query=options.query.encode())

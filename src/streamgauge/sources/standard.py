@@ -21,11 +21,13 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     """Standard input, as JSON lines unless another format is named."""
     options = read_options(ReadingOptions, address)
     reading, name, closing = options.over(reading), options.form or form or "jsonl", Event()
+    # Parquet is read from its end, which a pipe does not allow.
     able = [one.name for one in stream_formats().values() if one.name != "parquet"]
     if name not in able:
         raise SourceError(f"{address.text}: {name!r} cannot be read from standard input: use one of {', '.join(able)}")
 
     def read(refuse: Refuse) -> Iterator[Input]:
+        # A copy, as closing the source must not close standard input.
         descriptor = os.dup(sys.stdin.fileno())
         try:
             file = cast(IO[bytes], io.BufferedReader(waiting(descriptor, closing)))

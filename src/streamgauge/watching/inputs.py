@@ -258,6 +258,7 @@ class _Making:
             time, triples = item
         except (TypeError, ValueError):
             raise WatchError(f"{item!r:.80} is not a stream element: give (time in ms, triples)") from None
+        # A bool is an int, but not a time.
         if type(time) is not int:
             raise WatchError(f"{time!r:.80} is not a time: a whole number of ms is expected")
         if self._among:

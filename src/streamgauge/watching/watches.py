@@ -175,6 +175,7 @@ class Watch(Generic[Emitted]):
     def _pass_time(self, clock: Callable[[], int]) -> None:
         """Advance time by a wall clock (ms), minus the lateness that elements are allowed."""
         margin = max(query.semantics.lateness or 0 for query in self.asked)
+        # An element of the current ms may still come.
         self._advance(clock() - margin - 1)
 
     def _enter(self, item: Input) -> None:

@@ -227,6 +227,7 @@ class Placing:
 
 def place(output: Sequence[AnswerRelation], recorded: Sequence[AnswerRelation], t0: int) -> Placing:
     """The placing with most equal relations, the earliest of these; ``contained`` if all are, contiguously."""
+    # Sets as numbers, so that a placing compares integers.
     names: dict[frozenset[Mapping], int] = {}
     have, want = (
         [names.setdefault(frozenset(relation.mappings), len(names)) for relation in side] for side in (output, recorded)
@@ -234,6 +235,7 @@ def place(output: Sequence[AnswerRelation], recorded: Sequence[AnswerRelation], 
     for offset in range(len(have) - len(want) + 1):
         if have[offset : offset + len(want)] == want:
             return Placing(t0, offset, len(want), contained=True)
+    # Not contained: the best placing only serves to show what differs.
     best = Placing(t0, 0, 0, contained=False)
     for offset in range(1 - len(want), len(have)):
         over = range(max(0, -offset), min(len(want), len(have) - offset))

@@ -103,6 +103,7 @@ class BrokerOverHttp:
             words += ["--strategy", self._options["strategy"]]
         if "journal" in self._options:
             words += ["--journal", str(new_journal(self._options["journal"]))]
+        # Limits that no benchmark reaches: the broker is measured, not its protection.
         limits = {"channels": 1_000_000, "connections": 1_000_000, "subscribers": 1_000_000, "lag": 1_000_000}
         for name, limit in limits.items():
             words += [f"--max-{name}", str(limit)]
