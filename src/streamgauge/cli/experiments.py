@@ -95,7 +95,7 @@ def _do(
     with telling(console, "run") as tell:
         try:
             doing = ExperimentContext(
-                out, lambda: spark(master), _to_both(tell, progress), again, on_spark=master is not None, note=tell_note,
+                out, lambda: spark(master), _both(tell, progress), again, on_spark=master is not None, note=tell_note,
                 foretell=_foretell, progress=progress,
             )  # fmt: skip
             for folder, run, verdict in run_variants(experiment.variants, doing):
@@ -119,7 +119,7 @@ def _do(
     raise typer.Exit(exit_code(judged))
 
 
-def _to_both(tell: Tell, progress: ProgressFolder | None) -> Callable[[str, float], object]:
+def _both(tell: Tell, progress: ProgressFolder | None) -> Callable[[str, float], object]:
     """Report progress to the terminal, and to the progress folder if there is one."""
     if progress is None:
         return tell
