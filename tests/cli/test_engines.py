@@ -20,7 +20,7 @@ def test_engines_are_listed(command):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("live", "--source", "."), "live needs no jars: there are cqels, csparql, yasper"),
+        (("live", "--source", "."), "live needs no jars: choose cqels, csparql, yasper"),
         (
             ("cqels", "--source", "nowhere"),
             "nowhere: no such folder: give --source the folder of your clone of cqels of",

@@ -155,5 +155,5 @@ def test_the_demo_runs_in_one_process_where_spark_cannot_start(command, monkeypa
     monkeypatch.setattr(requirements, "java_lack", lambda: "Spark needs Java" if missing == "Java" else "")
     code, _, complaint = command("demo", "--out", tmp_path)
     assert (code, masters) == (0, [None if missing else "local[*]"])
-    assert complaint.startswith("streamgauge: note: this process makes and judges the stream" if missing else "")
+    assert complaint.startswith("streamgauge: note: this process generates and judges the stream" if missing else "")
     assert f"Spark needs {missing}" in complaint if missing else complaint == ""

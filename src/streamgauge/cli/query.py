@@ -196,8 +196,8 @@ def unasked(query: ContinuousQuery, predicates: AbstractSet[Term], elements: int
 def _conclude(answers: Watch[Answer], count: int) -> None:
     for reason in answers.refused:
         typer.echo(f"streamgauge: skipped: {reason}", err=True)
-    late = f", {answers.late}of them late and dropped" if answers.late else ""
-    late += f", {answers.uncounted}of them before t0 and not counted" if answers.uncounted else ""
+    late = f", {answers.late} of them late and dropped" if answers.late else ""
+    late += f", {answers.uncounted} of them before t0 and not counted" if answers.uncounted else ""
     horizon = "" if answers.horizon is None else f"; time reached {answers.horizon:,} ms"
     if awaited := answers.awaited:
         horizon += f": {awaited}, and --advance-to windows closes it"
