@@ -11,7 +11,10 @@ from streamgauge.suites.experiments.beginning import START
 def test_what_is_written_has_comments_and_an_answer(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
     code, out, _ = command("init", "mine")
-    assert (code, out) == (0, "mine has a stream, a query and an experiment; run it by: streamgauge run mine/experiment.toml\n")
+    assert (code, out) == (
+        0,
+        "mine has a stream, a query and an experiment; run it by: streamgauge run mine/experiment.toml\n",
+    )
     assert sorted(path.name for path in Path("mine").iterdir()) == sorted(START)
     assert all(path.read_text().startswith("# ") for path in Path("mine").iterdir())
     stream = ("--stream", "mine/stream.ttl", "--time-property", "sosa:resultTime")
