@@ -85,7 +85,7 @@ def test_as_triples(tmp_path):
         (("--reload",), "name its folder by --store"),
         (("data.csv",), "no RDF format has the ending"),
         (("health.nq",), "cannot be named"),
-        (("data.nq", "more/data.nq"), "two files give a data set data"),
+        (("data.nq", "more/data.nq"), "two files have the data set name data"),
         (("data.nq", "--triples", "other"), "no such data set"),
         (("data.nq", "--method", "other"), "there is no annotation method 'other'"),
         (("data.nq", "--vocabulary", "other"), "choose from paper, prototype"),
