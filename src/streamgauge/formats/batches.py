@@ -103,6 +103,7 @@ class ColumnTerms:
         """The numbers of distinct terms; new ones are numbered."""
         indices_ = pc.index_in(distinct, value_set=self._known)
         fresh = indices_.is_null().to_numpy(zero_copy_only=False)
+        # Arrays of Arrow are read-only.
         numbers: Numbers = indices_.fill_null(0).to_numpy().copy()
         numbers[fresh] = np.arange(len(self.terms), len(self.terms) + int(fresh.sum()), dtype=np.int32)
         new = distinct.filter(pa.array(fresh))

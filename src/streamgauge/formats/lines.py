@@ -119,6 +119,7 @@ def decode_together(lines: bytes, known: bool) -> list[Input] | None:
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
     triples = _split("".join([line.add for line in read]))
+    # The decoder skips empty lines, which are errors when read one by one.
     if triples is None or len(read) != lines.count(b"\n"):
         return None
     inputs: list[Input] = []

@@ -320,6 +320,7 @@ class PipedSession:
 
     def __init__(self, command: Sequence[str], task: Task, emit: Callable[[Answer], None]) -> None:
         self._emit, self.late, self._failure, self._refused = emit, 0, "", ""
+        # A file, not a pipe: a program that writes a lot to standard error never blocks for want of a reader.
         self._words: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._process = subprocess.Popen(
             command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._words, bufsize=0
@@ -352,6 +353,7 @@ class PipedSession:
 
     def on_failure(self, tell: Callable[[str], None]) -> None:
         """Set a callback for a program that ends before its input: called from another thread with a sentence."""
+        # A callback may be set while the program ends: one of the two threads sees what the other has stored.
         with self._noticing:
             self._tell = tell
             ended = self._ended
@@ -361,6 +363,7 @@ class PipedSession:
     def close(self) -> None:
         """End the input and wait for the last answers."""
         assert self._process.stdin is not None
+        # The reader sees the end of the output only after this: an end that was asked for is not a failure.
         self._closing = True
         with contextlib.suppress(OSError):
             self._process.stdin.close()
@@ -368,6 +371,7 @@ class PipedSession:
             code = self._process.wait(END_LIMIT_S)
         except subprocess.TimeoutExpired:
             code = None
+        # Not after a timeout: a program that still runs keeps its output open, and the reader would never end.
         if code is not None:
             self._reader.join()
         why = self._why()
@@ -443,6 +447,7 @@ class PipedSession:
         if self._failure:
             return self._failure
         words = self._words.fileno()
+        # The program writes at the offset of this file; pread reads without moving it.
         text = os.pread(words, 2000, max(0, os.fstat(words).st_size - 2000)).decode(errors="replace").strip()
         return f"its last words: {text}{advice(text)}" if text else "its standard error is empty"
 

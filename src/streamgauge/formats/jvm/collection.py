@@ -145,6 +145,7 @@ def _run(command: Sequence[str], copy: Path, order: MavenBuild, tell: Tell) -> N
             stderr=subprocess.STDOUT,
             text=True,
             errors="replace",
+            # Its own process group, so that _kill also ends the processes that Maven forks.
             start_new_session=True,
         )
         over = Event()

@@ -155,6 +155,7 @@ class Bridge:
     def _watched(self, work: Callable[[], None]) -> None:
         try:
             work()
+        # Also what is not an Exception: ``run`` waits for the end of every thread.
         except BaseException as error:
             self._ended.put(error)
         else:

@@ -201,6 +201,7 @@ def _check(response: httpx.Response) -> None:
         return
     try:
         sentence = response.json()["error"]
+    # A proxy in between answers with a page of its own.
     except (ValueError, KeyError, TypeError):
         sentence = f"{response.request.url} answers {response.status_code}"
     raise BrokerError(str(sentence), response.status_code, retry_after(response.headers, int(1000 * time.time())))

@@ -94,6 +94,7 @@ class SharedChannels:
             self._users[name] -= 1
             if not self._users[name]:
                 del self._users[name]
+                # The channel may have been deleted by its name.
                 with suppress(UnknownChannelError):
                     self._broker.delete_channel(name)
 

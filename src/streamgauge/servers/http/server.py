@@ -168,6 +168,7 @@ class Serving(uvicorn.Server):
             signal.signal(signal.SIGHUP, before)
 
     def _hang_up(self, _number: int, _frame: FrameType | None) -> None:
+        # Not in the handler: the interrupted code may hold a lock that reloading needs.
         Thread(target=self._reloaded, name="streamgauge-reload", daemon=True).start()
 
     def _reloaded(self) -> None:

@@ -349,6 +349,7 @@ class CachingHttpClient:
             self.counters.coalesced += 1
         flight.waiting += 1
         try:
+            # A caller that is cancelled must not cancel the request that others wait for.
             return await asyncio.shield(flight.task)
         finally:
             flight.waiting -= 1

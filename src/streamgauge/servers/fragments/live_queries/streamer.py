@@ -105,6 +105,7 @@ class StaticAnswers:
         if task is None:
             task = self._pending[key] = asyncio.ensure_future(self.find(key))
             task.add_done_callback(partial(self._over, key))
+        # A row that is cancelled must not end the fetch of the others.
         entry = await asyncio.shield(task)
         self._keep(key, entry)
         return entry[0]

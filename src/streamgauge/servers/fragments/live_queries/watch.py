@@ -200,6 +200,7 @@ class ListenedSource:
             self._heard = HeardChanges(self._last)
             self.tell(Listening(self.address))
             async for event in events:
+                # Not on connection: a server that accepts and closes at once would be asked without a pause.
                 self.backoff.reset()
                 self._take(event, self._heard)
                 self.news.set()
@@ -211,6 +212,7 @@ class ListenedSource:
             try:
                 heard.add(event.id, *read_patch_lines(self.address, event.data, self.web.limits.quads))
             except LinkedDataError as error:
+                # Not asked again with this version: the server would repeat the event.
                 self._last = None
                 raise UnavailableError(self.address, f"sends an invalid event: {error}") from error
         elif event.id != self._last:

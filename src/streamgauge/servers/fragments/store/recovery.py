@@ -161,6 +161,7 @@ def _plain(file: LmdbFile, meta: MetaPage) -> bool:
 def _readable(file: LmdbFile, data: Path) -> MetaPage:
     """The newest meta page whose list of free pages can be read: without it, stale pages would pass for data."""
     metas = []
+    # LMDB writes its two meta pages in turn: the other one describes the transaction before.
     for page in range(2):
         try:
             metas.append(file.read_meta(page))

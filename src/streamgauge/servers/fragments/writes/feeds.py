@@ -187,6 +187,7 @@ class FeedRunner:
             first, begin = self._begun = self._begun or (element.time, clock())
             due = pace.moved(element.time, first, begin)
             while due > clock() and not self._closing.is_set():
+                # In steps, so that ``close`` ends the wait within a second.
                 await self._sleep(min(1.0, (due - clock()) / 1000))
             until = None if element.until is None else pace.moved(element.until, first, begin)
             numbered = element.stream, due, element.sequence, element.added, element.removed, until

@@ -73,6 +73,7 @@ class WriteQueue:
             plan = await asyncio.to_thread(self._planned, dataset, operations)
             try:
                 async with dataset.writers:
+                    # The last try is planned with the lock held, so that nobody is faster, if that takes little time.
                     if number == TRIES and plan.took <= SHORT_S and await asyncio.to_thread(plan.stale):
                         plan.abandon()
                         plan = await asyncio.to_thread(self._planned, dataset, operations)

@@ -125,6 +125,7 @@ async def gather_all(works: Iterable[Coroutine[None, None, T]]) -> list[T]:
     finally:
         for task in tasks:
             task.cancel()
+        # Waited for, so that no request is still under way when the caller goes on.
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
