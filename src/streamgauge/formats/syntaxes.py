@@ -1,4 +1,4 @@
-"""The syntaxes of RDF in one table, by ending and media type, and the one place where their text becomes quads."""
+"""The RDF syntaxes by ending and media type, and the one place where their text is parsed."""
 
 import io
 import re
@@ -31,7 +31,7 @@ class RdfSyntax:
 
     @property
     def name(self) -> str:
-        """Its name, as Turtle."""
+        """The name of the syntax, such as Turtle."""
         return self.form.name
 
 
@@ -52,12 +52,12 @@ BY_MEDIA_TYPE: Final[Mapping[str, ox.RdfFormat]] = {
 SENT: Final[Mapping[str, ox.RdfFormat]] = {
     media_type: form for media_type, form in BY_MEDIA_TYPE.items() if form != ox.RdfFormat.N3
 }
-"""The syntaxes of bodies that servers take, by media type: N3 may state more than triples."""
+"""The syntaxes that servers accept in bodies, by media type; N3 is left out because it has more than triples."""
 MEDIA_TYPES: Final = {syntax.form: syntax.media_types for syntax in SYNTAXES}
 REGISTERED: Final = {syntax.form: syntax.media_types[0] for syntax in SYNTAXES}
 """The registered media type of each syntax."""
 DATASETS: Final = {ox.RdfFormat.TURTLE: ox.RdfFormat.TRIG, ox.RdfFormat.N_TRIPLES: ox.RdfFormat.N_QUADS}
-"""The syntax that reads what another one writes, and named graphs too."""
+"""For a syntax of triples its superset with named graphs."""
 
 
 def media_type(content_type: str) -> str:
@@ -66,7 +66,7 @@ def media_type(content_type: str) -> str:
 
 
 def charset_of(content_type: str) -> str | None:
-    """The charset that a Content-Type names."""
+    """The charset parameter of a Content-Type, if any."""
     match = re.search(r""";\s*charset\s*=\s*["']?([^\s;"']+)""", content_type, re.IGNORECASE)
     return match and match[1]
 
@@ -77,13 +77,13 @@ def served_text(body: bytes, content_type: str) -> bytes:
 
 
 def arriving(file: IO[bytes]) -> io.RawIOBase:
-    """A buffered file read as its bytes come, for parsers that would else wait for as many as they ask for."""
+    """A buffered file whose reads return the bytes that have arrived: parsers ask for more, and would wait."""
     return ByteReader(cast(io.BufferedReader, file).read1)
 
 
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*\Z")
 _UNRESOLVED: Final = "unresolved://relative/"
-"""The base of JSON-LD that has none, because a processor drops statements with relative IRIs without a word."""
+"""The base of JSON-LD without one: the parser would silently drop statements with relative IRIs."""
 
 
 def parse_open(
@@ -93,7 +93,7 @@ def parse_open(
     base: str | None = None,
     contexts: Mapping[str, Any] | None = None,
 ) -> Iterator[ox.Quad]:
-    """The quads of an open RDF text; FormatError with place and line for wrong syntax or bounds that are exceeded.
+    """The quads of an open RDF text; FormatError with place and line for invalid syntax or an exceeded bound.
 
     ``base`` resolves relative IRIs, ``contexts`` are those of JSON-LD by their IRIs.
     """
@@ -111,9 +111,9 @@ def parse_texts(
     base: str | None = None,
     contexts: Mapping[str, Any] | None = None,
 ) -> Iterator[tuple[Triple, Term]]:
-    """The same as texts, each triple with its graph, empty for the default graph.
+    """``parse_open`` with terms as text: each triple with its graph, empty for the default graph.
 
-    Written as N-Quads many at once and split, a triple costs 0.9 us, where its terms made one by one cost 1.8.
+    Serialising many as N-Quads and splitting the lines costs 0.9 us per triple; converting its terms one by one, 1.8.
     """
     with _located(place):
         quads = _quads(file, place, syntax, base, contexts or {})
@@ -124,14 +124,14 @@ def parse_texts(
 
 
 _TOGETHER: Final = 512
-"""Number of quads that are serialised in one call."""
+"""Quads serialised per call."""
 
 
 def _split(line: str) -> tuple[Triple, Term]:
     """The triple and graph of a line of canonical N-Quads.
 
-    Neither IRIs nor blank nodes have blanks, quotes or brackets in them, so that an object ends after its last quote or
-    bracket: in ``<s> <p> "a <b>"@en <g> .`` the graph is what follows the next blank.
+    IRIs and blank nodes contain no blanks, quotes or brackets, so an object ends after its last quote or bracket: in
+    ``<s> <p> "a <b>"@en <g> .`` the graph follows the next blank.
     """
     subject, predicate, rest = line.split(" ", 2)
     item, graph = rest[:-2], ""
@@ -145,7 +145,7 @@ def _split(line: str) -> tuple[Triple, Term]:
 def _quads(
     file: IO[bytes] | io.RawIOBase, place: str, syntax: ox.RdfFormat, base: str | None, contexts: Mapping[str, Any]
 ) -> Iterator[ox.Quad]:
-    """The quads as the parser makes them; relative IRIs of JSON-LD without a base have ``_UNRESOLVED`` before them."""
+    """The parsed quads; relative IRIs of JSON-LD without a base begin with ``_UNRESOLVED``."""
     if base is not None and not _ABSOLUTE.match(base):
         raise FormatError(f"{place}: the base {base} is not an absolute IRI: write it in full, as http://example.org/")
     read = cast(IO[bytes], bounded(file, syntax))
@@ -172,7 +172,7 @@ def _located(place: str) -> Iterator[None]:
 
 
 def _check_resolved(text: str) -> None:
-    """ContextError for a relative IRI of JSON-LD without a base, in the text of a quad or more."""
+    """ContextError for a relative IRI of JSON-LD without a base, in the text of some quads."""
     _, before, rest = text.partition(f"<{_UNRESOLVED}")
     if before:
         raise ContextError(f"<{rest.partition('>')[0]}> is a relative IRI: {_BASE}")
@@ -183,7 +183,7 @@ _XML_LITERAL: Final = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#X
 
 
 def _rdf_xml(body: bytes, base: str | None) -> Iterator[ox.Quad]:
-    """The quads of RDF/XML, those of ``rdf:parseType="Literal"`` canonical (RDF 1.2 XML, 7.2.17)."""
+    """The quads of RDF/XML; literals of ``rdf:parseType="Literal"`` are canonical (RDF 1.2 XML, 7.2.17)."""
     quads = ox.parse(body, format=ox.RdfFormat.RDF_XML, base_iri=base)
     if not _LITERAL_OF_XML.search(body):
         yield from quads
@@ -193,7 +193,7 @@ def _rdf_xml(body: bytes, base: str | None) -> Iterator[ox.Quad]:
 
 
 def _canonical_xml(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Any:
-    """An XML literal in canonical form, which declares a namespace only where it is used; other terms as they are."""
+    """An XML literal in canonical form, with namespaces declared where they are used; other terms unchanged."""
     if isinstance(term, ox.Triple):
         return ox.Triple(term.subject, term.predicate, _canonical_xml(term.object))
     if not isinstance(term, ox.Literal) or term.datatype != _XML_LITERAL or "xmlns" not in term.value:
@@ -216,11 +216,11 @@ _OFTEN: Final = {
     r"Unexpected end of file": "the file ends in the middle of a statement",
     r"(?:error while parsing IRI '(.*)': )?No scheme found in an absolute IRI": f"a relative IRI: {_BASE}",
 }
-"""Frequent messages of pyoxigraph, and the sentences that users get for them."""
+"""Frequent messages of pyoxigraph, and the sentences that replace them."""
 
 
 def reason(error: SyntaxError) -> str:
-    """The message of pyoxigraph without the position; frequent mistakes in other words."""
+    """The message of pyoxigraph without its position, or the sentence in ``_OFTEN`` that replaces it."""
     message = re.sub(r"^(?:\S+ )?Parser error at .*?: ", "", error.msg)
     message = re.sub(r" \(line \d+\)$", "", message)
     for pattern, words in _OFTEN.items():
@@ -231,12 +231,12 @@ def reason(error: SyntaxError) -> str:
 
 SPREAD: Final = 4 * 2**20
 SPREAD_EACH: Final = 32
-"""Characters of the terms of a text's triples, whatever its size, and for each of its bytes.
+"""Characters that the terms of a text's triples may have: for any text, and in addition for each of its bytes.
 
-A long prefix, subject or base is written out in each triple that it stands for: 64 KB may become 150 MB.
+Each triple spells out its prefixes, subject and base, so 64 KB of text can become 150 MB of terms.
 """
 
 
 def most_characters(size: int) -> int:
-    """How many characters the terms of all triples of a text of so many bytes may have."""
+    """The maximum number of characters in the terms of all triples of a text of ``size`` bytes."""
     return SPREAD + SPREAD_EACH * size

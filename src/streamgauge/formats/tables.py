@@ -1,7 +1,7 @@
-"""Parquet tables, every column of its declared type, and the tables of a run folder with their records.
+"""Parquet tables with typed columns, and the tables of a run folder as records.
 
-A folder of part files (``manifest``) grows by whole ones, so that what was written before a crash or a full disk stays
-readable; its manifest is written at the end. Times are as in ``model.run`` and ``model.answer``.
+A table that is a folder of part files (``manifest``) grows by whole parts, so everything written before a crash or a
+full disk stays readable; the manifest is written at the end. Times are as in ``model.run`` and ``model.answer``.
 """
 
 import errno
@@ -40,7 +40,7 @@ ANSWERS = pa.schema(
     ]
 )
 _LATER = ("made",)
-"""Columns of answers that folders written before them do not have."""
+"""Columns of answers that older folders lack."""
 
 ROWS = pa.schema(
     [
@@ -63,11 +63,11 @@ SAMPLES = pa.schema(
 STATIC = pa.schema([_needed(name, pa.string()) for name in ("subject", "predicate", "object")])
 
 TABLES = ("answers", "fed", "samples")
-"""The observations of a run while it goes on; ``rows`` goes with ``answers``."""
+"""The tables that grow during a run; ``rows`` grows with ``answers``."""
 
 
 def records_table(name: str, records: Sequence[Any]) -> pa.Table:
-    """The table of hand-overs, samples or static triples."""
+    """The table of fed elements, samples or static triples."""
     if name == "static":
         return _table(STATIC, list(zip(*records, strict=True)) if records else [[], [], []])
     schema = {"fed": FED, "samples": SAMPLES}[name]
@@ -101,17 +101,17 @@ def rows_table(answers: Sequence[Answer], first: int) -> pa.Table:
 
 
 def fed(root: Path) -> tuple[Fed, ...]:
-    """The hand-overs of a run folder; TableError when they are not there or wrong."""
+    """The fed elements of a run folder; TableError if the table is missing or invalid."""
     return _records(root / "fed.parquet", FED, Fed)
 
 
 def samples(root: Path) -> tuple[Sample, ...]:
-    """The resource samples of a run folder; TableError when they are not there or wrong."""
+    """The resource samples of a run folder; TableError if the table is missing or invalid."""
     return _records(root / "samples.parquet", SAMPLES, Sample)
 
 
 def static(root: Path) -> tuple[Triple, ...]:
-    """The background triples of a run folder; TableError when they are wrong."""
+    """The static triples of a run folder; TableError if the table is missing or invalid."""
     columns = read(root / "static.parquet", STATIC).columns
     return tuple(zip(*(column.to_pylist() for column in columns), strict=True))
 
@@ -119,7 +119,7 @@ def static(root: Path) -> tuple[Triple, ...]:
 def answers(root: Path, *, finished: bool) -> tuple[Answer, ...]:
     """The answers of a run folder with their rows, in order of report; TableError names file and column.
 
-    In a recording that was cut off, rows after the last answer are those whose answer was not written any more.
+    In a recording that was cut off (not ``finished``), rows beyond the last answer are left out: their answer was lost.
     """
     rows = _heads(root)
     reports = [head["report"] for head in rows]
@@ -129,7 +129,7 @@ def answers(root: Path, *, finished: bool) -> tuple[Answer, ...]:
 
 
 def first_answers(root: Path, count: int) -> tuple[Answer, ...]:
-    """The first answers of a run folder with their rows, of which later ones are not read; TableError."""
+    """The first ``count`` answers of a run folder with their rows, without reading further rows; TableError."""
     chosen = _heads(root)[:count]
     last = max((head["report"] for head in chosen), default=-1)
     added, removed = _rows(root / "rows.parquet", [head["report"] for head in chosen], last)
@@ -137,7 +137,7 @@ def first_answers(root: Path, count: int) -> tuple[Answer, ...]:
 
 
 def heads(root: Path) -> tuple[Answer, ...] | None:
-    """The same without their rows, which are not read; ``None`` where reports are not numbered 0, 1, 2, ..."""
+    """The answers of a run folder without their rows; ``None`` unless reports are numbered 0, 1, 2, ...; TableError."""
     rows = _heads(root)
     if any(head["report"] != place for place, head in enumerate(rows)):
         return None
@@ -195,7 +195,7 @@ def _rows(file: Path, reports: list[int], last: int | None) -> tuple[dict[int, l
 
 
 def _row_records(file: Path, last: int | None) -> Iterator[tuple[int, int, int, Row]]:
-    """Report, sign, position and values of the rows; batches after report ``last`` are not read."""
+    """Report, sign, position and values of the rows; stops before a batch that begins after report ``last``."""
     for _, batch in batches(file, ROWS):
         if last is not None and len(batch) and batch.column("report")[0].as_py() > last:
             return
@@ -227,10 +227,10 @@ _BATCH = 65_536
 
 
 def batches(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> Iterator[tuple[Path, pa.RecordBatch]]:
-    """The rows of a table, batch by batch in the schema's columns, each with the file that it comes from.
+    """The rows of a table batch by batch, in the schema's columns, each batch with its file; TableError.
 
-    ``optional`` columns that a file does not have are null; columns that are dictionaries in the schema are read as the
-    file has them, where each distinct text of a row group is there once.
+    ``optional`` columns that a file lacks are null. Columns that are dictionaries in the schema are read as such, which
+    stores each distinct text of a row group once.
     """
     encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     for file in files(path):
@@ -242,9 +242,9 @@ def batches(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> It
 
 @contextmanager
 def opened(file: Path, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetFile]:
-    """A Parquet file whose seal and page checksums are right, or that has none; TableError, while it is read too.
+    """A Parquet file whose seal, if it has one, and page checksums are right; TableError, also while it is read.
 
-    ``dictionaries`` are columns to read as such, where the file has them.
+    ``dictionaries`` are the columns to read as dictionaries, if the file has them.
     """
     try:
         check_parquet(file)
@@ -258,7 +258,7 @@ def opened(file: Path, dictionaries: Sequence[str] = ()) -> Iterator[pq.ParquetF
 
 
 def _columns(file: Path, names: Sequence[str]) -> list[str]:
-    """Those of the columns that a file has; reading rows refuses it for the others."""
+    """The names that are columns of the file: Parquet refuses to read rows with others."""
     if not names:
         return []
     with pq.ParquetFile(file) as parquet:
@@ -267,7 +267,7 @@ def _columns(file: Path, names: Sequence[str]) -> list[str]:
 
 
 def check(path: Path) -> None:
-    """Check the seals of a table that another program is to read; TableError names the damaged file."""
+    """Check the seals of a table before another program reads it; TableError names the damaged file."""
     for file in files(path):
         with opened(file):
             pass
@@ -279,7 +279,7 @@ def read(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> pa.Ta
 
 
 def conform(batch: pa.RecordBatch, schema: pa.Schema, where: str, optional: Collection[str] = ()) -> pa.RecordBatch:
-    """The batch with the schema's columns, widths and encodings cast; TableError names ``where`` and column."""
+    """The batch cast to the schema's columns, widths and encodings; TableError names ``where`` and the column."""
     there = batch.schema.names
     columns = [
         pa.nulls(len(batch), field.type)
@@ -291,16 +291,17 @@ def conform(batch: pa.RecordBatch, schema: pa.Schema, where: str, optional: Coll
 
 
 def write_part(folder: Path, number: int, table: pa.Table) -> Path:
-    """Add part file ``number`` to a table's folder, whole or not at all; TableError when the disk is full."""
+    """Add part file ``number`` to a table's folder, atomically; TableError if the disk is full."""
     return write_groups(folder, number, table.schema, [table])
 
 
 def write_groups(folder: Path, number: int, schema: pa.Schema, groups: Iterable[pa.Table]) -> Path:
-    """The same for a part of several tables, written one by one; what ``groups`` raises passes."""
+    """``write_part`` for row groups that are written one by one; MistakeErrors of ``groups`` pass unchanged."""
     part = folder / f"part-{number:05}.parquet"
     unfinished = folder / f".{part.name}"
     try:
         folder.mkdir(parents=True, exist_ok=True)
+        # Before the part appears: a manifest that does not list it would pass for complete.
         retract(folder)
         with writer(unfinished, schema) as parquet:
             for table in groups:
@@ -317,14 +318,14 @@ def write_groups(folder: Path, number: int, schema: pa.Schema, groups: Iterable[
 
 @contextmanager
 def writer(file: Path, schema: pa.Schema) -> Iterator[pq.ParquetWriter]:
-    """Write a Parquet file with checksums of its pages, sealed at the end; OSError when the disk is full."""
+    """A writer of a Parquet file with page checksums, which is sealed at the end; OSError if the disk is full."""
     with pq.ParquetWriter(file, schema, compression="zstd", write_page_checksum=True) as parquet:
         yield parquet
     seal_parquet(file)
 
 
 def seal_folder(folder: Path) -> None:
-    """Seal the files of a table that Spark wrote, whose own checksums do not fit them any more; TableError."""
+    """Seal the files of a table that Spark wrote, and delete its ``.crc`` files, which no longer match; TableError."""
     retract(folder)
     for file in files(folder):
         try:
@@ -335,9 +336,9 @@ def seal_folder(folder: Path) -> None:
 
 
 def not_written(file: Path, error: OSError) -> TableError:
-    """The error for a file that could not be written: a full disk says so."""
+    """The error for a file that could not be written."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    reason = "the disk is full: free some space; what was written before is kept" if full else obstacle(error)
+    reason = "the disk is full: free some space; everything written before is intact" if full else obstacle(error)
     return TableError(f"{file}: could not be written: {reason}")
 
 
@@ -346,9 +347,11 @@ def _column(batch: pa.RecordBatch, field: pa.Field, schema: pa.Schema, where: st
     if index < 0:
         raise TableError(f"{where}: column {field.name} is missing: expected are {', '.join(schema.names)}")
     column: Any = batch.column(index)
+    # A null in a dictionary is not counted in ``null_count``: encoded anew, it becomes a null of the column.
     if column.type != field.type or (pa.types.is_dictionary(column.type) and column.dictionary.null_count):
         column = _cast(column, field, where)
     try:
+        # Even with right checksums: another program may have written offsets or text that crash Arrow later.
         column.validate(full=True)
     except pa.ArrowException as error:
         raise TableError(f"{where}: column {field.name} is corrupt: {error}") from error

@@ -1,4 +1,4 @@
-"""Texts of TOML: the line of a key, and the sentence for a text that is not TOML."""
+"""Positions in TOML texts, and the message for an invalid one."""
 
 import re
 import tomllib
@@ -10,7 +10,7 @@ _KEY = re.compile(r"\s*(\"?)([\w.-]+)\1\s*=")
 
 
 def not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
-    """The sentence for a text that is not TOML: the line where reading ended, and how lines are written."""
+    """The message for a text that is not TOML: the line where parsing failed, and how lines are written."""
     match = re.search(r"line (\d+)", str(error))
     lines = text.splitlines()
     number = min(int(match[1]) if match else len(lines), max(1, len(lines)))
@@ -19,9 +19,9 @@ def not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
 
 
 def line_of(text: str, keys: Sequence[str]) -> int | None:
-    """The line (from 1) of a key in a TOML text: its own, else its table's; ``None`` when neither is written.
+    """The line (from 1) of a key in a TOML text, else that of its table; ``None`` if neither occurs.
 
-    A number among the keys is that of a table that is written several times: ``engine.1.name`` is in the second.
+    A number among the keys is an index in an array of tables: ``engine.1.name`` is in the second ``[[engine]]``.
     """
     table, line_found = "", None
     entries: Counter[str] = Counter()

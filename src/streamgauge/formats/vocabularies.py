@@ -1,9 +1,9 @@
-"""JSON-LD contexts that are read without a file of theirs: those that are a few facts, and stay as they are.
+"""JSON-LD contexts that need no file: small ones that do not change.
 
-Written here from the terms that GeoJSON-LD and the Activity Vocabulary (https://www.w3.org/TR/activitystreams-vocabulary/,
-with ActivityPub's properties of actors) publish. Others are named by ``--context IRI=FILE``: a context that is not
-exactly the published one would drop terms of people's messages without a word, so those that grow (schema.org, NGSI-LD
-from version to version, the Thing Description) are not here.
+Written from the terms that GeoJSON-LD and the Activity Vocabulary (https://www.w3.org/TR/activitystreams-vocabulary/,
+with ActivityPub's properties of actors) publish. A context that differs from the published one would silently drop
+terms of messages, so those that grow (schema.org, NGSI-LD, the Thing Description) are not bundled; users name their
+files by ``--context IRI=FILE``.
 """
 
 from collections.abc import Iterable, Mapping
@@ -19,7 +19,7 @@ def _terms(prefix: str, names: str) -> dict[str, Any]:
 
 
 def _of_type(prefix: str, names: str, kind: str) -> dict[str, Any]:
-    """The same for properties whose values are IRIs (``@id``) or of a datatype."""
+    """The term definitions of properties whose values are IRIs (``@id``) or of a datatype."""
     return {name: {"@id": f"{prefix}:{name}", "@type": kind} for name in names.split()}
 
 
@@ -76,9 +76,9 @@ BUNDLED: Final[Mapping[str, Context]] = {
     **_known_by(_GEOJSON, ("geojson.org/geojson-ld/geojson-context.jsonld",)),
     **_known_by(_ACTIVITY_STREAMS, ("www.w3.org/ns/activitystreams", "www.w3.org/ns/activitystreams.jsonld")),
 }
-"""Contexts by their IRI; a file that ``--context`` names for the same IRI goes before."""
+"""Contexts by IRI; a file that ``--context`` names for the same IRI takes precedence."""
 
 ELSEWHERE: Final[Mapping[str, str]] = dict.fromkeys(
     _known_by({}, ("schema.org", "schema.org/")), "https://schema.org/docs/jsonldcontext.jsonld"
 )
-"""Where the file of a context is whose IRI serves other documents too."""
+"""The addresses of context files whose IRI serves other documents."""
