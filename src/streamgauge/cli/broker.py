@@ -112,28 +112,20 @@ def serve(
     strategy: Annotated[str, one_named(strategy_names, help="How notifications are computed.")] = "incremental",
     token_file: Annotated[Path | None, typer.Option(help="Lines of TOKEN [OPERATION,... [CHANNEL ...]].")] = None,
     allow_origin: AllowedOrigins = None,
-    webhook: Annotated[
-        list[str] | None, typer.Option(help="CHANNEL=URL: post the channel's notifications there.")
-    ] = None,
+    webhook: Annotated[list[str] | None, typer.Option(help="CHANNEL=URL: post notifications there.")] = None,
     webhook_host: WebhookHosts = None,
     max_channels: Annotated[int, typer.Option(min=1, help="Maximum number of channels.")] = UNLESS.channels,
-    max_subscribers: Annotated[
-        int, typer.Option(min=1, help="Maximum subscribers of one channel.")
-    ] = UNLESS.subscribers,
+    max_subscribers: Annotated[int, typer.Option(min=1, help="Maximum per channel.")] = UNLESS.subscribers,
     max_graph: Annotated[int, typer.Option(min=1, help="Maximum triples of one publication.")] = UNLESS.graph,
     max_rows: Annotated[int, typer.Option(min=1, help="Maximum rows of a new channel's answer.")] = UNLESS.rows,
     max_effort: Annotated[int, typer.Option(min=1, help="Maximum facts and rows read for an answer.")] = UNLESS.effort,
     max_change: MaxChange = UNLESS.change,
     max_changes: MaxChanges = UNLESS.changes,
     max_looks: Annotated[int, typer.Option(min=1, help="Maximum facts read for an update's WHERE.")] = UNLESS.looks,
-    max_seconds: Annotated[
-        float, typer.Option(min=0.1, help="Maximum CPU seconds to answer a new channel.")
-    ] = UNLESS.seconds,
+    max_seconds: Annotated[float, typer.Option(min=0.1, help="Maximum CPU seconds of a new channel.")] = UNLESS.seconds,
     max_derived: Annotated[int, typer.Option(min=1, help="Maximum derivations of one publication.")] = UNLESS.derived,
     max_body: RequestBytes = UNLESS.body,
-    max_lag: Annotated[
-        int, typer.Option(min=1, help="Maximum notifications that a subscriber may lag behind.")
-    ] = UNLESS.lag,
+    max_lag: Annotated[int, typer.Option(min=1, help="Maximum notifications a subscriber may lag.")] = UNLESS.lag,
     max_kept: MaxKept = UNLESS.kept_total,
     max_connections: Connections = UNLESS.connections,
 ) -> None:

@@ -93,31 +93,23 @@ def serve(
     port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 for a free one.")] = 4000,
     store: Annotated[Path | None, typer.Option(help="The folder for the data; without it they are in memory.")] = None,
     reload: Annotated[bool, typer.Option("--reload", help="Replace the data in --store by the files.")] = False,
-    annotated: Annotated[
-        str, one_named(method_names, "--method", help="The method of annotating facts with times.")
-    ] = "graphs",
+    annotated: Annotated[str, one_named(method_names, "--method", help="How facts get times.")] = "graphs",
     label: Annotated[Label, typer.Option(case_sensitive=False, help="The kind of time annotation.")] = Label.EXPIRATION,
     vocabulary: Annotated[str, typer.Option(help="paper or prototype.")] = "paper",
     triples: Annotated[list[str] | None, typer.Option(help="Serve this data set as triples instead of quads.")] = None,
     period: Period = None,
     page_size: Annotated[int, typer.Option(min=1, max=10_000, help="Quads per page.")] = 100,
     base: Annotated[str | None, typer.Option(help="The server's address for clients.")] = None,
-    behind_proxy: Annotated[
-        bool, typer.Option("--behind-proxy", help="Trust the headers Forwarded and X-Forwarded-*.")
-    ] = False,
+    behind_proxy: Annotated[bool, typer.Option("--behind-proxy", help="Trust Forwarded, X-Forwarded-*.")] = False,
     border: BorderOption = Border.EXCLUSIVE,
     token_file: Annotated[Path | None, typer.Option(help="Tokens for write access, one per line.")] = None,
     allow_origin: Origins = None,
     feed: Annotated[list[str] | None, typer.Option(help="NAME=URL: feed a data set from a stream.")] = None,
-    pace: Annotated[
-        float | None, typer.Option(min=1e-6, help="Replay feeds from now on at this speed (1: real time).")
-    ] = None,
+    pace: Annotated[float | None, typer.Option(min=1e-6, help="Replay feeds at this speed (1: real time).")] = None,
     feed_for: FeedFor = None,
     keep: KeepFor = None,
     history: History = None,
-    max_address: Annotated[
-        int, typer.Option(min=256, help="Maximum size of a request's address in bytes.")
-    ] = UNLESS.address,
+    max_address: Annotated[int, typer.Option(min=256, help="Maximum size of an address in bytes.")] = UNLESS.address,
     max_kept: Annotated[int, typer.Option(min=2**20, help="Maximum size of the page cache in bytes.")] = UNLESS.kept,
     max_body: Annotated[int, typer.Option(min=1024, help="Maximum size of a request's body in bytes.")] = UNLESS.body,
     max_connections: Connections = UNLESS.connections,

@@ -50,14 +50,10 @@ def serve(
     token_file: Annotated[Path | None, typer.Option(help="Accepted tokens, one per line.")] = None,
     allow_origin: AllowedOrigins = None,
     state: Annotated[
-        Path | None,
-        typer.Option(metavar="FOLDER", help="Store queries, windows, positions of sources and answers there."),
+        Path | None, typer.Option(metavar="FOLDER", help="Store queries, windows, sources and answers there.")
     ] = None,
     queries: Annotated[
-        Path | None,
-        typer.Option(
-            "--queries", metavar="FOLDER", help="Register the files *.rq of this folder, and follow their changes."
-        ),
+        Path | None, typer.Option("--queries", metavar="FOLDER", help="Register its files *.rq, also as they change.")
     ] = None,
     stream: Annotated[list[str] | None, typer.Option(help="IRI=URL: feed a stream from a source.")] = None,
     static: Annotated[list[str] | None, typer.Option(help="IRI=FILE: static data for queries that name it.")] = None,

@@ -102,20 +102,15 @@ def check(
     query: Annotated[Path | None, typer.Option(help="Judge by this query instead of the run's own.")] = None,
     define: Parameters = None,
     rules: Annotated[str | None, one_of(rule_names, help="Judge as csrbench or yabench did.")] = None,
-    gracious: Annotated[
-        bool, typer.Option("--gracious", help="Find the window borders that fit wrong answers best.")
-    ] = False,
+    gracious: Annotated[bool, typer.Option("--gracious", help="Find the borders that fit wrong answers best.")] = False,
     evaluator: Annotated[str | None, one_of(lambda: EVALUATORS, help="definition or spark.")] = None,
     max_delay: Annotated[
-        str | None,
-        typer.Option(metavar="DURATION", help="Maximum delay of an answer; a later one makes its window late."),
+        str | None, typer.Option(metavar="DURATION", help="An answer with more delay makes its window late.")
     ] = None,
     exact_datatypes: Annotated[
         bool, typer.Option("--exact-datatypes", help="Compare the datatypes of computed numbers too.")
     ] = False,
-    keep: Annotated[
-        bool, typer.Option("--keep", help="Store the verdict even if it is by other rules than the run's own.")
-    ] = False,
+    keep: Annotated[bool, typer.Option("--keep", help="Store a verdict by other rules than the run's own.")] = False,
     as_json: AsJson = False,
     master: Master = None,
 ) -> None:
@@ -232,9 +227,7 @@ def expect(
     evaluator: Annotated[str | None, one_of(lambda: EVALUATORS, help="definition or spark.")] = None,
     rows: Annotated[bool, typer.Option("--rows", help="Print the rows too (JSON).")] = False,
     as_json: AsJson = False,
-    memory_limit_mb: Annotated[
-        int, typer.Option(help="Refuse windows whose content would need more memory (MB).")
-    ] = 8192,
+    memory_limit_mb: Annotated[int, typer.Option(help="Refuse windows that would need more memory.")] = 8192,
     master: Master = None,
 ) -> None:
     """Print expected answers and sizes of a query on a stream, without a run."""

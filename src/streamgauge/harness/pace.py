@@ -164,6 +164,7 @@ def feed_fast(
             planned = clock()
             if (portion := next(portions, None)) is None:
                 break
+            # Without the bytes, since all portions are remembered until the end of the run.
             handed.append((portion._replace(data=b""), planned, clock()))
             write(portion.data)
         last = Portion([ADVANCE], [pace.advance_to], [0], b"")
@@ -220,6 +221,7 @@ class PacedFeeder:
         writer.start()
         last = self._advanced = self._pace.begin - 1
         for sequence, at, size, item in coming:
+            # Only now: until here others at the same time could follow.
             if at > last:
                 self._tell(last)
                 self._wait(at)

@@ -117,7 +117,7 @@ def closed_unless_done(state: WatchState, leave: Callable[[], None] = lambda: No
 
 
 def identity(query: Understood) -> list[Any]:
-    """What identifies a query: form, windows, semantics, and a digest of its static data.
+    """The identity of a query: form, windows, semantics, and a digest of its static data.
 
     Only fields of the semantics that differ from the default count, so that later versions with more fields can read
     it.

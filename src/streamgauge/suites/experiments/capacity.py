@@ -328,6 +328,7 @@ class Capacity:
             return ""
         if failed.bound is Bound.SHORT:
             return failed.reason
+        # Easiest first: on some axes, such as the window's size, smaller values are harder.
         by_load = self.probes if failed.value > self.passed else self.probes[::-1]
         heavier = by_load[by_load.index(failed) + 1 :]
         if failed.bound in OF_ENGINE and (fine := next((probe for probe in heavier if probe.in_time), None)):

@@ -124,7 +124,9 @@ def test_what_cannot_be_applied_is_counted_and_said() -> None:
     )
 
 
-@pytest.mark.parametrize("error", [SourceError("line 7: no stream"), OSError("no route to host")])
+@pytest.mark.parametrize(
+    "error", [SourceError("line 7: no stream"), OSError("no route to host"), ZeroDivisionError("unforeseen")]
+)
 def test_a_source_that_fails_is_said(error: Exception) -> None:
     time = Time(0)
     data = held(Label.INTERVAL, time)

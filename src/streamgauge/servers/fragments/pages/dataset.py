@@ -350,6 +350,7 @@ class DataSet:
         if page is None:
             page = self._keep(key, self._make(key, selection, number, size or self.page_size))
         elif page.until is not None and page.until <= self.clock():
+            # The quads are unchanged: only the end that was the earliest has passed.
             page.until = self.until(selection)
         return page
 

@@ -146,7 +146,12 @@ class FeedRunner:
                     return
         except (SourceError, OSError) as error:
             self._put(error)
-        self._put(None)
+        except Exception as error:
+            _LOG.exception("/%s: the source of the feed failed", self.name)
+            self._put(error)
+        finally:
+            # Whatever happened: without an end ``run`` would wait for items for ever.
+            self._put(None)
 
     def _put(self, item: Input | Exception | None) -> bool:
         while not self._closing.is_set():
