@@ -6,7 +6,7 @@ are those of the original text. Windows are ``[RANGE 10s STEP 5s]``, ``[RANGE TR
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import islice, pairwise
 from typing import Final, NoReturn
@@ -21,24 +21,35 @@ from streamgauge.query.stamps import FUNCTION, TIMESTAMP
 from streamgauge.query.text import QueryError, Token, blank, refusal, tokens
 
 UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
-_WORD: Final = re.compile(r"[0-9]+\s+(?:ms|s|m|h|d)(?!\w)|[^\s,]+")
+_DURATION: Final = re.compile(r"(?>[0-9]+\s+(?:ms|s|m|h|d)(?!\w)|[^\s,]+)")
+"""A word, or a number with its unit."""
+_WINDOW: Final = re.compile(
+    r"""[\s,]* (?i:
+      (?P<now>NOW) |
+      (?: (?P<all>ALL)
+        | (?P<range>RANGE[\s,]+)? (?:TRIPLES|ROWS|TUPLES|ELEMENTS) [\s,]+ (?P<count>WORD)
+        | RANGE (?P<sizes>[\s,]+ (?!(?:TRIPLES|ROWS|TUPLES|ELEMENTS)\b) WORD
+            (?:[\s,]+ (?!(?:STEP|SLIDE|TUMBLING|RANGE)(?![^\s,])) WORD)*) )
+      (?: [\s,]+ (?:(?P<word>STEP|SLIDE) [\s,]+ (?P<slide>WORD) | (?P<tumbling>TUMBLING)) )?
+    ) [\s,]*""".replace("WORD", f"(?-i:{_DURATION.pattern})"),
+    re.VERBOSE,
+)
 _SHORT: Final = re.compile(r"([0-9]+)\s*(ms|s|m|h|d)")
 _XSD: Final = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+)(?:\.(\d{1,3})0*)?S)?)?", re.ASCII)
 _LARGEST: Final = 10**15
-_SLIDES: Final = ("STEP", "SLIDE")
-_COUNTED: Final = ("TRIPLES", "ROWS", "TUPLES", "ELEMENTS")
 
 
 @dataclass(frozen=True, slots=True)
 class WindowWord:
-    """A word inside the brackets, or a number with its unit, and its position in the text."""
+    """A part of the window inside the brackets, and its position in the text."""
 
     text: str
     start: int
 
-    def says(self, *words: str) -> bool:
-        """Whether this is one of these keywords (upper case)."""
-        return self.text.upper() in words
+    def apart(self) -> Iterator["WindowWord"]:
+        """The single durations of several, as in ``1h 30m``."""
+        for match in _DURATION.finditer(self.text):
+            yield WindowWord(match.group(), self.start + match.start())
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +70,38 @@ class Forms:
 
     def read(self, text: str, start: int, end: int) -> Window:
         """The window in [start, end) of the text; QueryError for a form that the dialect lacks."""
-        words = tuple(WindowWord(match.group(), match.start()) for match in _WORD.finditer(text, start, end))
-        inside = _Inside(self, text, start, end, words)
-        if inside.says("NOW") and len(words) == 1:
-            inside.need("NOW")
+        shown = f"[{text[start:end].strip()}]"
+        match = _WINDOW.fullmatch(text, start, end)
+        if match is None or (match["tumbling"] and not match["sizes"]):
+            raise refusal(f"{shown} is not a window of {self.dialect}; write {self.example}", text, start)
+        words = {name: WindowWord(part, match.start(name)) for name, part in match.groupdict().items() if part}
+        kind = "RANGE TRIPLES" if match["range"] else "TRIPLES"
+        forms = {"now": "NOW", "all": "ALL", "count": kind, "tumbling": "TUMBLING"}
+        needed = [form for name, form in forms.items() if name in words]
+        if "all" in words and "slide" in words:
+            needed.append("ALL STEP")
+        for form in needed:
+            if form not in self.kinds:
+                raise refusal(f"{shown}: {self.dialect} has no {form} window: write {self.example}", text, start)
+        return self._window(text, words, kind)
+
+    def _window(self, text: str, words: Mapping[str, WindowWord], kind: str) -> Window:
+        clause = words["word"].text.upper() if "word" in words else ""
+        if "now" in words:
             return Window(1, 1)
-        if inside.says("ALL"):
-            return inside.landmark()
-        if inside.says("RANGE") and inside.says(*_COUNTED, at=1):
-            return inside.counted("RANGE TRIPLES", words[2:])
-        if inside.says(*_COUNTED):
-            return inside.counted("TRIPLES", words[1:])
-        if inside.says("RANGE"):
-            return inside.ranged(words[1:])
-        raise inside.wrong()
+        if "all" in words:
+            every = whole_ms(text, words["slide"], clause) if clause else 1
+            return Window(every, every, "landmark")
+        if "count" in words:
+            if clause and "STEP" not in self.kinds:
+                what = f"{self.dialect} has no {clause} after {kind}: leave it out"
+                raise refusal(what, text, words["word"].start)
+            size = _count(text, words["count"], "TRIPLES")
+            own = 1 if self.sliding else size
+            return Window(size, _count(text, words["slide"], clause) if clause else own, "count")
+        size = sum(whole_ms(text, word, "RANGE") for word in words["sizes"].apart())
+        own = 1 if self.sliding and "tumbling" not in words else size
+        return Window(size, whole_ms(text, words["slide"], clause) if clause else own)
 
     def write(self, window: Window) -> str:
         """The window in brackets; ValueError if the dialect lacks it."""
@@ -110,77 +139,6 @@ class Forms:
             how = "slides by 1" if self.sliding else "tumbles"
             raise ValueError(f"{self.dialect}'s [{clause} n] {how}: it cannot express {self.slide} {window.slide}")
         return f"{clause} {window.size}"
-
-
-@dataclass(frozen=True, slots=True)
-class _Inside:
-    """A parser of the words between the brackets."""
-
-    forms: Forms
-    text: str
-    start: int
-    end: int
-    words: Sequence[WindowWord]
-
-    def says(self, *words: str, at: int = 0) -> bool:
-        return len(self.words) > at and self.words[at].says(*words)
-
-    def need(self, kind: str) -> None:
-        if kind not in self.forms.kinds:
-            what = f"{self.forms.dialect} has no {kind} window: write {self.forms.example}"
-            raise refusal(f"[{self._shown()}]: {what}", self.text, self.start)
-
-    def wrong(self) -> ValueError:
-        what = f"[{self._shown()}] is not a window of {self.forms.dialect}; write {self.forms.example}"
-        return refusal(what, self.text, self.start)
-
-    def _shown(self) -> str:
-        return self.text[self.start : self.end].strip()
-
-    def landmark(self) -> Window:
-        self.need("ALL")
-        match self.words:
-            case [_]:
-                return Window(1, 1, "landmark")
-            case [_, word, slide] if word.says(*_SLIDES):
-                self.need("ALL STEP")
-                every = whole_ms(self.text, slide, word.text.upper())
-                return Window(every, every, "landmark")
-            case _:
-                raise self.wrong()
-
-    def counted(self, clause: str, rest: Sequence[WindowWord]) -> Window:
-        self.need(clause)
-        match rest:
-            case [size]:
-                triples = _count(self.text, size, "TRIPLES")
-                return Window(triples, 1 if self.forms.sliding else triples, "count")
-            case [size, word, slide] if word.says(*_SLIDES):
-                if "STEP" not in self.forms.kinds:
-                    what = f"{self.forms.dialect} has no {word.text.upper()} after {clause}: leave it out"
-                    raise refusal(what, self.text, word.start)
-                return Window(_count(self.text, size, "TRIPLES"), _count(self.text, slide, word.text.upper()), "count")
-            case _:
-                raise self.wrong()
-
-    def ranged(self, rest: Sequence[WindowWord]) -> Window:
-        match rest:
-            case [*sizes, word, slide] if sizes and word.says(*_SLIDES):
-                return Window(self.size(sizes), whole_ms(self.text, slide, word.text.upper()))
-            case [*sizes, word] if sizes and word.says("TUMBLING"):
-                self.need("TUMBLING")
-                return Window(self.size(sizes), self.size(sizes))
-            case [_, *_]:
-                size = self.size(rest)
-                return Window(size, 1 if self.forms.sliding else size)
-            case _:
-                raise self.wrong()
-
-    def size(self, sizes: Sequence[WindowWord]) -> int:
-        """The sum of several durations, as in ``RANGE 1h 30m``."""
-        if any(word.says(*_SLIDES, "TUMBLING", "RANGE") for word in sizes[1:]):
-            raise self.wrong()
-        return sum(whole_ms(self.text, word, "RANGE") for word in sizes)
 
 
 def whole_ms(text: str, word: WindowWord, clause: str) -> int:
