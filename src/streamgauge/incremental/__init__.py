@@ -12,15 +12,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Bag", "Delta", "Evaluator", "SnapshotContents", "Snapshots", "UnsupportedError", "refuse"]
 
-_HOMES: Final = {
-    "Bag": "operators",
-    "Delta": "operators",
-    "Evaluator": "evaluator",
-    "SnapshotContents": "snapshot",
-    "Snapshots": "snapshot",
-    "UnsupportedError": "rewrite",
-    "refuse": "evaluator",
+_MODULES: Final = {
+    "evaluator": ("Evaluator", "refuse"),
+    "operators": ("Bag", "Delta"),
+    "rewrite": ("UnsupportedError",),
+    "snapshot": ("SnapshotContents", "Snapshots"),
 }
-"""The module of each name, which is loaded when first used."""
+"""The names of each module, which is loaded when one is first used."""
 
-__getattr__ = names_of(__name__, _HOMES)
+__getattr__ = names_of(__name__, _MODULES)

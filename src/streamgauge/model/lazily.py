@@ -5,13 +5,14 @@ the lock of ``one`` while it runs ``__init__``, which waits for ``two``; another
 that and waits for ``one``. Python then breaks the deadlock by an ImportError, or returns a half-initialised module.
 """
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 
 
-def names_of(package: str, homes: Mapping[str, str]) -> Callable[[str], Any]:
-    """The ``__getattr__`` of a package; ``homes`` maps its names to modules below the package."""
+def names_of(package: str, modules: Mapping[str, Sequence[str]]) -> Callable[[str], Any]:
+    """The ``__getattr__`` of a package; ``modules`` maps the modules below it to the names that each defines."""
+    homes = {name: module for module, names in modules.items() for name in names}
 
     def load(name: str) -> Any:
         if name not in homes:

@@ -34,20 +34,14 @@ __all__ = [
     "recognised",
 ]
 
-_HOMES: Final = {
-    "QueryError": "text",
-    "TemplateError": "continuous",
-    "VERSIONS": "versions",
-    "announced": "versions",
-    "detect": "continuous",
-    "dialect_names": "continuous",
-    "fill": "continuous",
-    "parameters": "continuous",
-    "parse": "continuous",
-    "parse_sparql": "parser",
-    "print_query": "continuous",
-    "recognised": "continuous",
+_MODULES: Final = {
+    "continuous": (
+        *("TemplateError", "detect", "dialect_names", "fill", "parameters", "parse", "print_query", "recognised"),
+    ),
+    "parser": ("parse_sparql",),
+    "text": ("QueryError",),
+    "versions": ("VERSIONS", "announced"),
 }
-"""The module of each name; it is loaded when the name is first used."""
+"""The names of each module, which is loaded when one is first used."""
 
-__getattr__ = names_of(__name__, _HOMES)
+__getattr__ = names_of(__name__, _MODULES)

@@ -8,16 +8,14 @@ are those of the original text. Windows are ``[RANGE 10s STEP 5s]``, ``[RANGE TR
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import islice, pairwise
 from typing import Final, NoReturn
 
 from streamgauge.model.algebra import QueryForm
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import CQL, R2S
-from streamgauge.query.parser import read_sparql
+from streamgauge.query.parser import read_sparql, stamp_calls
 from streamgauge.query.printer import sparql
 from streamgauge.query.prologue import DEFAULT_BASE, Prologue, read_prologue
-from streamgauge.query.stamps import FUNCTION, TIMESTAMP
 from streamgauge.query.text import QueryError, Token, blank, refusal, tokens
 
 UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
@@ -231,11 +229,8 @@ class Clauses:
 
     def begins(self, token: Token) -> bool:
         """Whether a token is the query form's keyword: the first SELECT, CONSTRUCT or ASK, not that of a subquery."""
-        return token.says("SELECT", "CONSTRUCT", "ASK") and token is self._form()
-
-    def _form(self) -> Token | None:
-        rest = islice(self.tokens, self.prologue.end, None)
-        return next((one for one in rest if one.says("SELECT", "CONSTRUCT", "ASK")), None)
+        forms = (one for one in self.tokens[self.prologue.end :] if one.says("SELECT", "CONSTRUCT", "ASK"))
+        return token.says("SELECT", "CONSTRUCT", "ASK") and token is next(forms, None)
 
     def take(self, *words: str) -> bool:
         """Steps over these keywords if they follow."""
@@ -312,14 +307,8 @@ class Clauses:
 
     def refuse_timestamp(self, dialect: str) -> None:
         """Raises QueryError at the first ``timestamp(``, for a dialect without it."""
-        for token, following in pairwise(self.tokens[self.prologue.end :]):
-            if following.text == "(" and self._is_timestamp(token):
-                self.refuse(f"{dialect} has no timestamp(): write the query in rspql or csparql", token)
-
-    def _is_timestamp(self, token: Token) -> bool:
-        if token.kind in ("iri", "name"):
-            return f"<{self.prologue.iri(token)}>" == FUNCTION
-        return token.says(TIMESTAMP)
+        for token in stamp_calls(self.tokens, self.prologue):
+            self.refuse(f"{dialect} has no timestamp(): write the query in rspql or csparql", token)
 
     def declare(self, window: StreamWindow, token: Token) -> None:
         """Adds a window of the query, declared at a token; QueryError if it is declared twice."""
@@ -338,11 +327,11 @@ def open_clauses(text: str) -> Clauses:
     """The clauses of a text after its prologue, which may be before REGISTER, after it, or both."""
     tokens_ = tokens(text)
     prologue = read_prologue(text, tokens_, default=DEFAULT_BASE)
-    if prologue.end < len(tokens_) and tokens_[prologue.end].says("REGISTER"):
-        after = next((index for index, token in enumerate(tokens_) if token.says("AS")), prologue.end)
-        later = read_prologue(text, tokens_, after + 1, prologue)
-        return Clauses(text, text, tokens_, later, at=prologue.end)
-    return Clauses(text, text, tokens_, prologue, at=prologue.end)
+    start = prologue.end
+    if start < len(tokens_) and tokens_[start].says("REGISTER"):
+        after = next((index for index, token in enumerate(tokens_) if token.says("AS")), start)
+        prologue = read_prologue(text, tokens_, after + 1, prologue)
+    return Clauses(text, text, tokens_, prologue, at=start)
 
 
 def registered_name(clauses: Clauses) -> str | None:

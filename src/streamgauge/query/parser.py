@@ -1,6 +1,7 @@
 """SPARQL text to algebra, in one pass over its tokens; errors have the position of the wrong or unsupported part."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Final
 
 from streamgauge.formats.bounds import LOCAL, TextBounds
@@ -54,15 +55,16 @@ def _read(text: str, base: str | None) -> PlainQuery:
     try:
         stamped(query.form)
     except ValueError as error:
-        raise refusal(str(error), text, next(_stamp_calls(words, prologue)).start) from None
+        raise refusal(str(error), text, next(stamp_calls(words, prologue)).start) from None
     return query
 
 
-def _stamp_calls(words: tuple[Token, ...], prologue: Prologue) -> Iterator[Token]:
-    """The tokens that name timestamp()."""
-    for token in words[prologue.end :]:
-        by_iri = token.kind in ("iri", "name") and f"<{prologue.iri(token)}>" == FUNCTION
-        if by_iri or token.says(TIMESTAMP):
+def stamp_calls(words: Sequence[Token], prologue: Prologue) -> Iterator[Token]:
+    """The tokens that begin calls of timestamp()."""
+    for token, following in pairwise(words[prologue.end :]):
+        if following.text == "(" and (
+            token.says(TIMESTAMP) or (token.kind in ("iri", "name") and f"<{prologue.iri(token)}>" == FUNCTION)
+        ):
             yield token
 
 

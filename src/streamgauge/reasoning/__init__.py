@@ -11,14 +11,11 @@ if TYPE_CHECKING:
 
 __all__ = ["VIOLATES", "Closure", "OntologyError", "Rule", "Rules", "read_rules"]
 
-_HOMES: Final = {
-    "Closure": "closure",
-    "OntologyError": "rules",
-    "Rule": "rules",
-    "Rules": "rules",
-    "VIOLATES": "rules",
-    "read_rules": "ontology",
+_MODULES: Final = {
+    "closure": ("Closure",),
+    "ontology": ("read_rules",),
+    "rules": ("OntologyError", "Rule", "Rules", "VIOLATES"),
 }
-"""The module that defines each name; it is loaded at the first use of the name."""
+"""The names that each module defines; it is loaded at the first use of one."""
 
-__getattr__ = names_of(__name__, _HOMES)
+__getattr__ = names_of(__name__, _MODULES)
