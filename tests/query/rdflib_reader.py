@@ -35,7 +35,7 @@ from streamgauge.model.algebra import Sequence as Steps
 from streamgauge.model.terms import XSD, Term, datatype
 from streamgauge.query.prologue import Prologue, read_prologue
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP
-from streamgauge.query.text import Token, refusal, string_value, tokens
+from streamgauge.query.text import QueryError, Token, string_value, tokens
 
 EMPTY = al.BGP(())
 
@@ -95,7 +95,7 @@ def shape(text: str, found: Sequence[Token], prologue: Prologue) -> Shape:
         return Shape(parseQuery(plain)[1], tuple(table), prologue, frozenset(signed))
     except (ParseBaseException, RecursionError) as error:
         where = _origin(written, getattr(error, "loc", 0))
-        raise refusal(
+        raise QueryError(
             "this goes beyond SPARQL 1.1, or is nested too deeply: write it in SPARQL 1.1", text, where
         ) from None
 

@@ -16,7 +16,7 @@ from streamgauge.model.semantics import CQL, R2S
 from streamgauge.query.parser import read_sparql, stamp_calls
 from streamgauge.query.printer import sparql
 from streamgauge.query.prologue import DEFAULT_BASE, Prologue, read_prologue
-from streamgauge.query.text import QueryError, Token, blank, refusal, tokens
+from streamgauge.query.text import QueryError, Token, blank, tokens
 
 UNITS: Final = {"ms": 1, "s": 1000, "m": 60_000, "h": 3_600_000, "d": 86_400_000}
 _DURATION: Final = re.compile(r"(?>[0-9]+\s+(?:ms|s|m|h|d)(?!\w)|[^\s,]+)")
@@ -71,7 +71,7 @@ class Forms:
         shown = f"[{text[start:end].strip()}]"
         match = _WINDOW.fullmatch(text, start, end)
         if match is None or (match["tumbling"] and not match["sizes"]):
-            raise refusal(f"{shown} is not a window of {self.dialect}; write {self.example}", text, start)
+            raise QueryError(f"{shown} is not a window of {self.dialect}; write {self.example}", text, start)
         words = {name: WindowWord(part, match.start(name)) for name, part in match.groupdict().items() if part}
         kind = "RANGE TRIPLES" if match["range"] else "TRIPLES"
         forms = {"now": "NOW", "all": "ALL", "count": kind, "tumbling": "TUMBLING"}
@@ -80,7 +80,7 @@ class Forms:
             needed.append("ALL STEP")
         for form in needed:
             if form not in self.kinds:
-                raise refusal(f"{shown}: {self.dialect} has no {form} window: write {self.example}", text, start)
+                raise QueryError(f"{shown}: {self.dialect} has no {form} window: write {self.example}", text, start)
         return self._window(text, words, kind)
 
     def _window(self, text: str, words: Mapping[str, WindowWord], kind: str) -> Window:
@@ -93,7 +93,7 @@ class Forms:
         if "count" in words:
             if clause and "STEP" not in self.kinds:
                 what = f"{self.dialect} has no {clause} after {kind}: leave it out"
-                raise refusal(what, text, words["word"].start)
+                raise QueryError(what, text, words["word"].start)
             size = _count(text, words["count"], "TRIPLES")
             own = 1 if self.sliding else size
             return Window(size, _count(text, words["slide"], clause) if clause else own, "count")
@@ -144,27 +144,27 @@ def whole_ms(text: str, word: WindowWord, clause: str) -> int:
     value = duration(word.text)
     if value is None and word.text.isdigit():
         what = f"{clause} {word.text} has no unit: write {word.text}s for seconds, {word.text}ms for milliseconds"
-        raise refusal(what, text, word.start)
+        raise QueryError(what, text, word.start)
     if value is None:
         what = f"{clause} {word.text} is not a duration in whole ms; write 5s, 500ms, 1m, 1h, 1d or PT5S"
-        raise refusal(what, text, word.start)
+        raise QueryError(what, text, word.start)
     if value < 1:
-        raise refusal(f"{clause} is {word.text}: it must be at least 1ms", text, word.start)
+        raise QueryError(f"{clause} is {word.text}: it must be at least 1ms", text, word.start)
     return bounded(text, word, clause, value)
 
 
 def bounded(text: str, word: WindowWord, clause: str, value: int) -> int:
     """The value; QueryError above 10^15 (some 30,000 years in ms)."""
     if value > _LARGEST:
-        raise refusal(f"{clause} is {word.text}: it must be at most 10^15", text, word.start)
+        raise QueryError(f"{clause} is {word.text}: it must be at most 10^15", text, word.start)
     return value
 
 
 def _count(text: str, word: WindowWord, clause: str) -> int:
     if not re.fullmatch(r"[0-9]+", word.text):
-        raise refusal(f"{clause} {word.text} is not a number of triples; write a whole number", text, word.start)
+        raise QueryError(f"{clause} {word.text} is not a number of triples; write a whole number", text, word.start)
     if int(word.text[:20]) < 1:
-        raise refusal(f"{clause} is {word.text}: it must be at least 1", text, word.start)
+        raise QueryError(f"{clause} is {word.text}: it must be at least 1", text, word.start)
     return bounded(text, word, clause, int(word.text[:20]))
 
 
@@ -241,7 +241,7 @@ class Clauses:
 
     def refuse(self, what: str, token: Token | None = None) -> NoReturn:
         """Raises QueryError at a token, or at the cursor."""
-        raise refusal(what, self.text, (token or self.token).start)
+        raise QueryError(what, self.text, (token or self.token).start)
 
     def iri(self, clause: str) -> str:
         """Steps over an IRI or prefixed name: its absolute IRI."""
@@ -342,7 +342,7 @@ def registered_name(clauses: Clauses) -> str | None:
         try:
             return replace(clauses.prologue, default=None).resolve(token.text[1:-1]) or token.text[1:-1]
         except ValueError as error:
-            raise refusal(str(error), clauses.text, token.start) from None
+            raise QueryError(str(error), clauses.text, token.start) from None
     if token.kind == "name":
         return clauses.iri("REGISTER")
     # REGISTER may go without a name in RSP-QL, so a keyword that follows it is not one.

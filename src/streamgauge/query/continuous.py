@@ -10,7 +10,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S
 from streamgauge.query.dialects import Dialect, load
 from streamgauge.query.parser import refuse_sequences
-from streamgauge.query.text import QueryError, check_bounds, refusal
+from streamgauge.query.text import QueryError, check_bounds
 
 _PARAMETER: Final = re.compile(r"\$\{([^}\s]*)\}")
 
@@ -28,7 +28,7 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     """The text with each ``${NAME}`` replaced; QueryError for a missing value, TemplateError for an unknown name."""
     for match in _PARAMETER.finditer(template):
         if match.group(1) not in values:
-            raise refusal(
+            raise QueryError(
                 f"the parameter {match.group(1)} has no value: give {match.group(1)}=...", template, match.start()
             )
     unused = sorted(set(values) - set(parameters(template)))
@@ -55,7 +55,7 @@ def detect(text: str) -> str:
         return name
     refuse_sequences(text)
     clauses = "; ".join(f"{name}: {load()[name].CLAUSE}" for name in dialect_names())
-    raise QueryError(f"this query has no stream: add a stream clause ({clauses})", text, 1, 1)
+    raise QueryError(f"this query has no stream: add a stream clause ({clauses})", text, 0)
 
 
 def parse(text: str, dialect: str | None = None) -> ContinuousQuery:

@@ -8,7 +8,7 @@ from streamgauge.model.algebra import Var
 from streamgauge.model.phrases import meant
 from streamgauge.model.terms import XSD, Term
 from streamgauge.query.prologue import Prologue
-from streamgauge.query.text import CLOSING, EVENT_SEQUENCES, Token, UnansweredError, refusal, unanswered
+from streamgauge.query.text import CLOSING, EVENT_SEQUENCES, QueryError, Token, UnansweredError
 from streamgauge.query.versions import LATER_SIGNS, is_earlier
 
 _OPERATORS: Final = re.compile(r"&&|[=!?$(]")
@@ -51,7 +51,7 @@ class Cursor:
 
     def _refuse(self, what: str, token: Token | None = None) -> NoReturn:
         """Raise QueryError at a token, by default the next one."""
-        raise refusal(what, self._text, (token or self._token).start)
+        raise QueryError(what, self._text, (token or self._token).start)
 
     def _check_version(self, what: str, token: Token) -> None:
         """Raise QueryError at a feature that the announced version of SPARQL lacks."""
@@ -68,7 +68,7 @@ class Cursor:
 
     def _leave_unanswered(self, what: str, token: Token) -> None:
         """Note a part of SPARQL that is parsed but not supported; the first one is reported."""
-        self._unanswered = self._unanswered or unanswered(what, self._text, token.start)
+        self._unanswered = self._unanswered or UnansweredError(what, self._text, token.start)
 
     def _expect(self, what: str) -> NoReturn:
         """Raise QueryError at the next token, saying what is expected instead."""

@@ -10,7 +10,7 @@ from streamgauge.query.cursor import sequence_refusal
 from streamgauge.query.prologue import Prologue, read_prologue
 from streamgauge.query.reader import PlainQuery, QueryReader
 from streamgauge.query.stamps import FUNCTION, TIMESTAMP, stamped
-from streamgauge.query.text import EVENT_SEQUENCES, QueryError, Token, check_bounds, refusal, tokens
+from streamgauge.query.text import EVENT_SEQUENCES, QueryError, Token, check_bounds, tokens
 from streamgauge.query.versions import decoded, encoded_position, is_earlier
 
 _UPDATES: Final = ("INSERT", "DELETE", "LOAD", "CLEAR", "CREATE", "DROP", "COPY", "MOVE", "ADD", "WITH")
@@ -35,7 +35,7 @@ def read_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL) 
             check_bounds(plain, bounds)
             return _read(plain, base)
         except QueryError as error:
-            raise refusal(error.what, text, encoded_position(text, error.position)) from None
+            raise QueryError(error.what, text, encoded_position(text, error.position)) from None
     return _read(text, base)
 
 
@@ -43,19 +43,19 @@ def _read(text: str, base: str | None) -> PlainQuery:
     words = tokens(text)
     prologue = read_prologue(text, words, default=base)
     if prologue.end == len(words):
-        raise refusal("the query is empty: write a SELECT, ASK or CONSTRUCT", text, len(text.rstrip()))
+        raise QueryError("the query is empty: write a SELECT, ASK or CONSTRUCT", text, len(text.rstrip()))
     if words[prologue.end].says(*_UPDATES):
         word = words[prologue.end]
         what = f"{word.text.upper()} is an update, but data changes by streams: write a SELECT, ASK or CONSTRUCT"
-        raise refusal(what, text, word.start)
+        raise QueryError(what, text, word.start)
     try:
         query = QueryReader(text, words, prologue).query()
     except RecursionError:
-        raise refusal("the query is nested too deeply: write it flatter", text, 0) from None
+        raise QueryError("the query is nested too deeply: write it flatter", text, 0) from None
     try:
         stamped(query.form)
     except ValueError as error:
-        raise refusal(str(error), text, next(stamp_calls(words, prologue)).start) from None
+        raise QueryError(str(error), text, next(stamp_calls(words, prologue)).start) from None
     return query
 
 
@@ -72,4 +72,4 @@ def refuse_sequences(text: str) -> None:
     """Raises QueryError at an operator or function of EP-SPARQL."""
     for token in tokens(text):
         if token.says(*EVENT_SEQUENCES):
-            raise refusal(sequence_refusal(token), text, token.start)
+            raise QueryError(sequence_refusal(token), text, token.start)

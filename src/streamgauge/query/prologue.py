@@ -8,7 +8,7 @@ from typing import Final
 import pyoxigraph as ox
 
 from streamgauge.model.terms import XSD, Term, quoted, unescaped
-from streamgauge.query.text import Token, refusal, string_value, tokens
+from streamgauge.query.text import QueryError, Token, string_value, tokens
 
 DEFAULT_BASE: Final = "http://example.org/"
 """The base of relative IRIs in a continuous query without BASE (RFC 3986, 5.1.4: the application's choice)."""
@@ -99,24 +99,24 @@ class Prologue:
         if self.text[token.start - 1 : token.start] == "<":
             raise self._blank_inside(token)
         add = f"add PREFIX {prefix}: <...>"
-        raise refusal(f"the prefix {prefix}: of {token.text} is not declared: {add}", self.text, token.start)
+        raise QueryError(f"the prefix {prefix}: of {token.text} is not declared: {add}", self.text, token.start)
 
     def _blank_inside(self, token: Token) -> Exception:
         """The error for an IRI with a space, ``<http://example.org/a b>``, at its beginning."""
         start = token.start - 1
         shown = re.split(r"[>\n\r]", self.text[start:], maxsplit=1)[0]
         what = f"{shown}> is not an IRI: spaces, quotes and braces are not allowed in IRIs; write a space as %20"
-        return refusal(what, self.text, start)
+        return QueryError(what, self.text, start)
 
     def _absolute(self, token: Token) -> str:
         reference = unescaped(token.text[1:-1])
         try:
             iri = self.resolve(reference)
         except ValueError as error:
-            raise refusal(f"<{reference}> is not an IRI: {error}", self.text, token.start) from None
+            raise QueryError(f"<{reference}> is not an IRI: {error}", self.text, token.start) from None
         if iri is None:
             what = f"the IRI {token.text} is relative and the query has no BASE; write it in full or declare a BASE"
-            raise refusal(what, self.text, token.start)
+            raise QueryError(what, self.text, token.start)
         return iri
 
     def resolve(self, reference: str) -> str | None:
@@ -146,7 +146,7 @@ class Prologue:
             case [language]:
                 if not _LANGUAGE.fullmatch(language.text):
                     what = f"{language.text} is not a language tag: letters and digits, up to 8 between hyphens"
-                    raise refusal(f"{what}; the direction is --ltr or --rtl", self.text, language.start)
+                    raise QueryError(f"{what}; the direction is --ltr or --rtl", self.text, language.start)
                 return f"{value}{language.text.lower()}"
             case [_, datatype]:
                 iri = self.iri(datatype)
@@ -207,5 +207,5 @@ def _declare(prologue: Prologue, words: Sequence[Token]) -> None:
 
 def _need(prologue: Prologue, token: Token, right: bool, example: str) -> Token:
     if not right:
-        raise refusal(f"this declaration is not complete: write {example}", prologue.text, token.start)
+        raise QueryError(f"this declaration is not complete: write {example}", prologue.text, token.start)
     return token

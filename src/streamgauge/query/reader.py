@@ -13,7 +13,7 @@ from typing import Final
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term, triple_term
 from streamgauge.query.expressions import ExpressionReader
-from streamgauge.query.text import Token, UnansweredError, unanswered
+from streamgauge.query.text import Token, UnansweredError
 from streamgauge.query.traversal import every_expression
 
 _EMPTY: Final = al.BGP(())
@@ -78,7 +78,7 @@ class QueryReader(ExpressionReader):
             form,
             tuple(self._default_graphs),
             tuple(self._named_graphs),
-            None if self._from is None else unanswered(_FROM, self._text, self._from.start),
+            None if self._from is None else UnansweredError(_FROM, self._text, self._from.start),
             self._unanswered,
             tuple(dict.fromkeys(self._notes)),
         )

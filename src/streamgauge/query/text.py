@@ -107,62 +107,46 @@ _SHOWN: Final = 200
 
 
 class QueryError(MistakeError, ValueError):
-    """An invalid or unsupported query; ``line`` and ``column`` count from 1, which a caret shows."""
+    """An invalid or unsupported query, at a position of its text in characters.
 
-    def __init__(self, what: str, text: str, line: int, column: int) -> None:
+    ``line`` and ``column`` count from 1, which a caret shows.
+    """
+
+    def __init__(self, what: str, text: str, position: int) -> None:
+        before = text[:position]
+        self.what, self.text, self.position = what, text, position
+        self.line, self.column = before.count("\n") + 1, position - before.rfind("\n")
         lines = text.splitlines() or [""]
-        shown = lines[min(line, len(lines)) - 1]
-        left = 0 if len(shown) <= _SHOWN else max(0, min(column - 1, len(shown)) - _SHOWN // 2)
-        place = f"  {shown[left : left + _SHOWN]}\n  {' ' * (column - 1 - left)}^"
-        super().__init__(f"line {line}, column {column}: {what}\n{place}")
-        self.what = what
-        self.text = text
-        self.line = line
-        self.column = column
+        shown = lines[min(self.line, len(lines)) - 1]
+        left = 0 if len(shown) <= _SHOWN else max(0, min(self.column - 1, len(shown)) - _SHOWN // 2)
+        place = f"  {shown[left : left + _SHOWN]}\n  {' ' * (self.column - 1 - left)}^"
+        super().__init__(f"line {self.line}, column {self.column}: {what}\n{place}")
 
-    @property
-    def position(self) -> int:
-        """The position as a number of characters from the start of the text."""
-        lines = self.text.split("\n")
-        return sum(len(line) + 1 for line in lines[: self.line - 1]) + self.column - 1
-
-    def __reduce__(self) -> tuple[type["QueryError"], tuple[str, str, int, int]]:
+    def __reduce__(self) -> tuple[type["QueryError"], tuple[str, str, int]]:
         """Pickle by the constructor's arguments, as an exception's own pickling has only the message."""
-        return type(self), (self.what, self.text, self.line, self.column)
+        return type(self), (self.what, self.text, self.position)
 
     def within(self, text: str) -> "QueryError":
         """The error with another text that has the same positions."""
-        return type(self)(self.what, text, self.line, self.column)
+        return type(self)(self.what, text, self.position)
 
 
 class UnansweredError(QueryError):
     """A valid SPARQL query with an unsupported part; the message says what to write instead."""
 
 
-def unanswered(what: str, text: str, position: int) -> UnansweredError:
-    """The error at a position of the text, about an unsupported part of SPARQL."""
-    error = refusal(what, text, position)
-    return UnansweredError(what, text, error.line, error.column)
-
-
-def refusal(what: str, text: str, position: int) -> QueryError:
-    """The QueryError at a position (in characters) of the text."""
-    before = text[:position]
-    return QueryError(what, text, before.count("\n") + 1, position - (before.rfind("\n") + 1) + 1)
-
-
 def check_bounds(text: str, bounds: TextBounds = LOCAL) -> None:
     """Raise QueryError for a text that exceeds its bounds, or whose brackets are nested too deeply."""
     if len(text) > bounds.characters:
-        raise refusal(
+        raise QueryError(
             f"the text has {len(text)} characters, more than {bounds.characters}: write a shorter one", text, 0
         )
     if wrong := no_character(text, escaped=True):
-        raise refusal(wrong[0], text, wrong[1])
+        raise QueryError(wrong[0], text, wrong[1])
     words = tokens(text)
     if len(words) > bounds.tokens:
         what = f"more than {bounds.tokens} terms, words and signs: write a shorter text"
-        raise refusal(what, text, words[bounds.tokens].start)
+        raise QueryError(what, text, words[bounds.tokens].start)
     # Checked on tokens, before the parser recurses into the brackets.
     brackets = terms = 0
     for token in words:
@@ -172,10 +156,10 @@ def check_bounds(text: str, bounds: TextBounds = LOCAL) -> None:
             brackets, terms = max(0, brackets - 1), max(0, terms - token.text.endswith(">>"))
         if terms > TRIPLE_TERMS:
             what = f"triple terms are nested more than {TRIPLE_TERMS} deep, which is not supported"
-            raise refusal(what, text, token.start)
+            raise QueryError(what, text, token.start)
         if brackets > DEPTH:
             what = f"brackets are nested more than {DEPTH} deep: write the text flatter"
-            raise refusal(what, text, token.start)
+            raise QueryError(what, text, token.start)
 
 
 _CLOSED: Final = frozenset(CLOSING.values())

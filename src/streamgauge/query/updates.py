@@ -33,7 +33,7 @@ from streamgauge.model.terms import Term, Triple, is_triple_of, misplaced, tripl
 from streamgauge.query.prologue import Prologue, read_on, read_prologue
 from streamgauge.query.reader import QueryReader, joined
 from streamgauge.query.stamps import TIMESTAMP
-from streamgauge.query.text import Token, check_bounds, refusal, tokens, unanswered
+from streamgauge.query.text import QueryError, Token, UnansweredError, check_bounds, tokens
 from streamgauge.query.traversal import every_part, every_pattern, with_value
 from streamgauge.query.versions import decoded, is_earlier
 
@@ -124,7 +124,7 @@ def read_update(text: str, context: UpdateContext) -> list[UpdateOperation]:
             prologue = read_prologue(text, tokens(text))
         return list(_joined(_UpdateReader(text, tokens(text), prologue, context).operations()))
     except RecursionError:
-        raise refusal("the update is nested too deeply: write it flatter", text, 0) from None
+        raise QueryError("the update is nested too deeply: write it flatter", text, 0) from None
     finally:
         # `tokens` caches the last text, which would keep a large update in memory until the next request.
         if len(text) > SERVED.characters:
@@ -198,7 +198,7 @@ class _UpdateReader(QueryReader):
             case "INSERT" | "DELETE" | "WITH":
                 yield self._modification(token)
             case "LOAD":
-                raise unanswered("LOAD is not supported: send the data itself", self._text, token.start)
+                raise UnansweredError("LOAD is not supported: send the data itself", self._text, token.start)
             case "CREATE" | "CLEAR" | "DROP" | "COPY" | "MOVE" | "ADD":
                 self._at += 1
                 self._says("SILENT")

@@ -266,7 +266,7 @@ def with_query(run: Run, template: str, values: Mapping[str, object]) -> Run:
     except QueryError:
         raise
     except ValueError as error:
-        raise QueryError(str(error), template, 1, 1) from error
+        raise QueryError(str(error), template, 0) from error
     recorded = run.header.query
     if any(dialect.recognises(text) for dialect in load().values()):
         query = replace(parse(text), static=recorded.static)

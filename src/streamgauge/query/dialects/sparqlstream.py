@@ -16,7 +16,7 @@ from streamgauge.query.clauses import UNITS, Clauses, compose, dataset, names_it
 from streamgauge.query.graphs import unnamed
 from streamgauge.query.printer import sparql
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.text import QueryError, Token, refusal, tokens
+from streamgauge.query.text import QueryError, Token, tokens
 
 NAME: Final = "sparqlstream"
 CLAUSE: Final = "FROM NAMED STREAM <stream> [NOW - 5 S SLIDE 1 S]"
@@ -90,10 +90,10 @@ def _window(text: str, start: int, end: int) -> Window:
     if match is None:
         inside = text[start:end].strip()
         what = f"[{inside}] is not a window of SPARQLstream, whose windows are time-based; write [NOW - 10 S SLIDE 5 S]"
-        raise refusal(what, text, start)
+        raise QueryError(what, text, start)
     size = _ms(text, match, 1) if match.group(1) else 1
     if match.group(3) and _ms(text, match, 3, least=0):
-        raise refusal(
+        raise QueryError(
             "a window that ends before NOW is not supported: write TO NOW, or leave it out", text, match.start(3)
         )
     return Window(size, _ms(text, match, 6) if match.group(6) else 1)
@@ -105,15 +105,15 @@ def _ms(text: str, match: re.Match[str], group: int, least: int = 1) -> int:
         raise _no_unit(text, match, group, unit)
     ms = int(number[:20]) * _UNITS.get(unit, 1)
     if ms < least or ms > 10**15:
-        raise refusal(f"{number} {unit} is out of range: write 1 MS to 10^15 MS", text, match.start(group))
+        raise QueryError(f"{number} {unit} is out of range: write 1 MS to 10^15 MS", text, match.start(group))
     return ms
 
 
 def _no_unit(text: str, match: re.Match[str], group: int, unit: str) -> QueryError:
     if unit in ("MONTH", "MONTHS", "YEAR", "YEARS"):
-        return refusal(f"{unit} has no fixed length: use DAY", text, match.start(group + 1))
+        return QueryError(f"{unit} has no fixed length: use DAY", text, match.start(group + 1))
     shown = match.group(group)
-    return refusal(f"{shown} needs a unit: MS, S, MINUTES, HOURS or DAY, as in {shown} S", text, match.start(group))
+    return QueryError(f"{shown} needs a unit: MS, S, MINUTES, HOURS or DAY, as in {shown} S", text, match.start(group))
 
 
 def print_query(query: ContinuousQuery) -> str:

@@ -8,7 +8,7 @@ from streamgauge.formats.instants import date_time
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term
-from streamgauge.query.text import blank, refusal, tokens
+from streamgauge.query.text import QueryError, blank, tokens
 from streamgauge.query.traversal import with_value
 from streamgauge.query.updates import ALL, GraphNames
 from streamgauge.servers.broker.limits import GraphError, LimitError, Limits, read_query, too_deep
@@ -49,7 +49,7 @@ def _without_from(text: str) -> tuple[str, GraphNames]:
         named = place + 1 < end_of_clauses and words[place + 1].says("NAMED")
         name = words[place + 1 + named] if place + 1 + named < end_of_clauses else token
         if name.kind != "iri":
-            raise refusal("FROM is followed by an IRI in angle brackets here", text, token.start)
+            raise QueryError("FROM is followed by an IRI in angle brackets here", text, token.start)
         graphs[named].append(name.text)
         text = blank(text, token.start, name.end)
     default, named_graphs = tuple(graphs[False]), tuple(graphs[True])
