@@ -20,7 +20,7 @@ from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.graphs import STAMPS
 from streamgauge.query.instants import uses_now, with_instant
 from streamgauge.query.traversal import (
-    BELOW,
+    below,
     children,
     every_expression,
     every_pattern,
@@ -225,7 +225,7 @@ def _sites(pattern: al.Pattern, depth: int, way: tuple[str, ...], window: Term |
         case al.Minus(left=left):
             yield from _sites(left, depth, (*way, "left"), window)
         case al.Join() | al.LeftJoin() | al.Union() | al.Filter() | al.Extend():
-            for name in filter(partial(hasattr, pattern), BELOW):
+            for name in below(pattern):
                 deeper = isinstance(pattern, al.Union) or (isinstance(pattern, al.LeftJoin) and name == "right")
                 yield from _sites(getattr(pattern, name), depth + deeper, (*way, name), window)
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import fields, is_dataclass, replace
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import Any, Final, TypeAlias, TypeVar, cast, get_args
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
@@ -25,8 +25,15 @@ KEYWORDS: Final[Mapping[type[al.Pattern], str]] = {
 """The SPARQL keywords of operators."""
 
 
-BELOW: Final = ("left", "right", "pattern")
-"""The fields of patterns that are their sub-patterns."""
+_BELOW: Final = {
+    kind: tuple(field.name for field in fields(kind) if field.name in ("left", "right", "pattern"))
+    for kind in get_args(al.Pattern)
+}
+
+
+def below(pattern: al.Pattern) -> tuple[str, ...]:
+    """The fields of a pattern that are its sub-patterns."""
+    return _BELOW[type(pattern)]
 
 
 def is_subquery(pattern: al.Pattern) -> bool:
@@ -58,8 +65,8 @@ def parts(pattern: al.Pattern, on_pattern: OnPattern, on_expression: OnExpressio
         case al.Group(keys=keys, aggregates=aggregates):
             own["keys"] = tuple((var, on_expression(key)) for var, key in keys)
             own["aggregates"] = tuple((var, _aggregate(value, on_expression)) for var, value in aggregates)
-    below = {name: on_pattern(getattr(pattern, name)) for name in BELOW if hasattr(pattern, name)}
-    changed: al.Pattern = replace(cast(Any, pattern), **own, **below) if below else pattern
+    inner = {name: on_pattern(getattr(pattern, name)) for name in below(pattern)}
+    changed: al.Pattern = replace(cast(Any, pattern), **own, **inner) if inner else pattern
     return changed
 
 
@@ -138,7 +145,7 @@ def expressions(pattern: al.Pattern) -> tuple[al.Expression, ...]:
 
 def children(pattern: al.Pattern) -> tuple[al.Pattern, ...]:
     """The direct sub-patterns, left before right."""
-    return tuple(getattr(pattern, name) for name in BELOW if hasattr(pattern, name))
+    return tuple([getattr(pattern, name) for name in below(pattern)])
 
 
 def every_pattern(pattern: al.Pattern) -> Iterator[al.Pattern]:

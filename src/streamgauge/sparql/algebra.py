@@ -478,13 +478,13 @@ def constructed(
     """
     nodes = dict.fromkeys(node for triple in template for node in al.triple_variables(triple))
     blank = [node for node in nodes if node.name.startswith("_:")]
+    quads = [(*al.nodes_of(triple), al.graph_of(triple)) for triple in template]
     for solution in solutions:
-        bound = {**solution, **{variable.name: new() for variable in blank}}
-        for pattern in template:
-            subject, predicate, item = (_instance(node, bound) for node in al.nodes_of(pattern))
+        bound = {**solution, **{variable.name: new() for variable in blank}} if blank else solution
+        for *places, graph in quads:
+            subject, predicate, item = [_instance(node, bound) for node in places]
             if subject is None or predicate is None or item is None or not is_triple_of(subject, predicate, item):
                 continue
-            graph = al.graph_of(pattern)
             name = None if graph is None else _instance(graph, bound)
             if graph is None:
                 yield subject, predicate, item

@@ -7,7 +7,7 @@ follow F&O 3.1, section 19.
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from decimal import MAX_EMAX, MIN_EMIN, Context, Decimal, Inexact, InvalidOperation
 from operator import add, mul, sub
 from typing import Any, Final
@@ -40,7 +40,7 @@ from streamgauge.sparql.values import (
 )
 
 _DATE_TIME, _DATE, _TIME = MOMENTS["dateTime"], MOMENTS["date"], MOMENTS["time"]
-_DATES: Final = ("dateTime", "date", "gYearMonth", "gYear", "gMonthDay", "gDay", "gMonth")
+_DAYS: Final = ("dateTime", "dateTimeStamp", "date")
 _SPACE: Final = " \t\n\r"
 Cast = Callable[[Value], Value | None]
 
@@ -96,14 +96,20 @@ def _to_string(value: Value) -> Value | None:
     return None if string is None else Value(STRING, string)
 
 
-def _of_moment(name: str, *sources: str) -> Cast:
-    """A cast of dates and times: written in the datatype and parsed again, which drops the other fields."""
-    kinds = frozenset(MOMENTS[source] for source in (name, *sources))
+def _of_moment(name: str, others: Sequence[str], convert: Callable[[Moment], Moment | None]) -> Cast:
+    """A cast of dates and times, of the datatype itself and others."""
+    kinds = frozenset(MOMENTS[kind] for kind in (name, *others))
 
     def run(value: Value) -> Value | None:
-        return from_text(moments.write_date_time(value.value, name), name) if value.kind in kinds else None
+        moment = convert(value.value) if value.kind in kinds else None
+        return None if moment is None else Value(MOMENTS[name], moment)
 
     return run
+
+
+def _of_part(name: str) -> Cast:
+    """A cast to gYear, gMonthDay and so on: written in that datatype and parsed again, which drops the other fields."""
+    return _of_moment(name, _DAYS, lambda at: moments.date_time(moments.write_date_time(at, name), name))
 
 
 def _to_duration(kind: int) -> Cast:
@@ -127,11 +133,13 @@ CASTS: Final[dict[str, Cast]] = {
         "double": _of_number(DOUBLE, nearest_double),
         "float": _of_number(FLOAT, nearest_single),
         "boolean": _of_number(BOOLEAN, lambda number: abs(number) > 0),
-        "time": _of_moment("time", "dateTime", "dateTimeStamp"),
+        "dateTime": _of_moment("dateTime", _DAYS, lambda at: at),
+        "date": _of_moment("date", _DAYS, moments.start_of_day),
+        "time": _of_moment("time", ("dateTime", "dateTimeStamp"), moments.on_the_clock),
         "duration": _to_duration(DURATION),
         "yearMonthDuration": _to_duration(MONTHS),
         "dayTimeDuration": _to_duration(SECONDS),
-        **{name: _of_moment(name, "dateTime", "dateTimeStamp", "date") for name in _DATES},
+        **{name: _of_part(name) for name in ("gYearMonth", "gYear", "gMonthDay", "gDay", "gMonth")},
     }.items()
 } | {f"<{XSD}string>": _to_string}
 """Constructor functions by their datatype's IRI in angle brackets."""
@@ -210,8 +218,7 @@ def _moved(at: Value, by: Value, sign: int) -> Value | None:
     if at.kind == _TIME:
         moment = moments.on_the_clock(moment)
     elif at.kind == _DATE:
-        now = moments.fields(moment)
-        moment = moments.moment(now.year, now.month, now.day, 0, moment.zone)
+        moment = moments.start_of_day(moment)
     return Value(at.kind, moment)
 
 

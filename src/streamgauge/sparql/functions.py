@@ -58,9 +58,13 @@ _DATED: Final = {
 _ZONE: Final = re.compile(r"(?:Z|[+-][0-9]{2}:[0-9]{2})$")
 
 
-boolean: Final[Callable[[bool | None], Value | None]] = {None: None, False: FALSE, True: TRUE}.__getitem__
-"""An xsd:boolean, or the error."""
-_negated: Final[Callable[[bool | None], Value | None]] = {None: None, False: TRUE, True: FALSE}.__getitem__
+_BOOLEANS: Final = {None: None, False: FALSE, True: TRUE}
+_NEGATED: Final = {None: None, False: TRUE, True: FALSE}
+
+
+def boolean(answer: bool | None) -> Value | None:
+    """An xsd:boolean, or the error."""
+    return _BOOLEANS[answer]
 
 
 def effective(value: Value | None) -> bool | None:
@@ -346,12 +350,12 @@ def _at_most(one: Value, other: Value) -> bool | None:
 
 
 COMPARISONS: Final[dict[str, Function]] = {
-    "=": lambda one, other: boolean(equal_values(one, other)),
-    "!=": lambda one, other: _negated(equal_values(one, other)),
-    "<": lambda one, other: boolean(less_values(one, other)),
-    ">": lambda one, other: boolean(less_values(other, one)),
-    "<=": lambda one, other: boolean(_at_most(one, other)),
-    ">=": lambda one, other: boolean(_at_most(other, one)),
+    "=": lambda one, other: _BOOLEANS[equal_values(one, other)],
+    "!=": lambda one, other: _NEGATED[equal_values(one, other)],
+    "<": lambda one, other: _BOOLEANS[less_values(one, other)],
+    ">": lambda one, other: _BOOLEANS[less_values(other, one)],
+    "<=": lambda one, other: _BOOLEANS[_at_most(one, other)],
+    ">=": lambda one, other: _BOOLEANS[_at_most(other, one)],
 }
 
 ONE: Final[dict[str, Function]] = {

@@ -140,12 +140,16 @@ def _zone(text: str | None) -> int | None:
 
 def fields(at: Moment) -> LocalFields:
     """The fields of a moment in its own zone."""
-    day, seconds = _EXACT.divmod(at.local, Decimal(DAY))
-    if seconds < 0:
-        day, seconds = day - 1, _EXACT.add(seconds, Decimal(DAY))
+    day, seconds = _days(at)
     hour, rest = divmod(int(seconds), 3600)
     fraction = _EXACT.subtract(seconds, Decimal(int(seconds)))
     return LocalFields(*civil(int(day)), hour, rest // 60, _EXACT.add(Decimal(rest % 60), fraction))
+
+
+def _days(at: Moment) -> tuple[Decimal, Decimal]:
+    """The whole days of local time, and the seconds of the last one."""
+    day, seconds = _EXACT.divmod(at.local, Decimal(DAY))
+    return (_EXACT.subtract(day, Decimal(1)), _EXACT.add(seconds, Decimal(DAY))) if seconds < 0 else (day, seconds)
 
 
 def utc(at: Moment) -> Decimal:
@@ -191,11 +195,14 @@ def between(left: Moment, right: Moment) -> Duration | None:
     return Duration(0, _EXACT.subtract(utc(left), utc(right)))
 
 
+def start_of_day(at: Moment) -> Moment:
+    """The start of a moment's day in its own zone."""
+    return Moment(_EXACT.subtract(at.local, _days(at)[1]), at.zone)
+
+
 def on_the_clock(at: Moment) -> Moment:
     """The time of day of a moment as an xsd:time, which is on 1972-12-31."""
-    now = fields(at)
-    whole = _EXACT.add(Decimal(now.hour * 3600 + now.minute * 60), now.second)
-    return moment(1972, 12, 31, whole, at.zone)
+    return moment(1972, 12, 31, _days(at)[1], at.zone)
 
 
 _MARKS: Final = (moment(1696, 9, 1), moment(1697, 2, 1), moment(1903, 3, 1), moment(1903, 7, 1))

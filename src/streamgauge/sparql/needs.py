@@ -166,13 +166,17 @@ class Needs:
     def _extended(self, nodes: tuple[Node, Node, Node], solution: Solution, graph: Node | None) -> Iterator[Solution]:
         """The merges of a partial solution with the triples that it matches."""
         terms = [solution.get(node.name) if isinstance(node, Var) else node for node in nodes]
+        unbound = [
+            (node.name, place)
+            for place, node in enumerate((*nodes, graph))
+            if isinstance(node, Var) and node.name not in solution
+        ]
         for name, triple in self.matches(_in(graph, solution), *terms):
-            merged = dict(solution)
-            for node, term in zip((graph, *nodes), (name, *triple), strict=True):
-                if isinstance(node, Var) and merged.setdefault(node.name, str(term)) != term:
-                    break
-            else:
-                yield merged
+            match = (*triple, str(name))
+            fresh = {variable: match[place] for variable, place in unbound}
+            # A variable in several places has the same term there.
+            if len(fresh) == len(unbound) or all(fresh[variable] == match[place] for variable, place in unbound):
+                yield {**solution, **fresh}
 
     def matches(
         self, graph: Node | None, subject: Term | None, predicate: Term | None, end: Term | None
