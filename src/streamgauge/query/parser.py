@@ -28,20 +28,18 @@ def parse_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL)
 def read_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL) -> PlainQuery:
     """A query with its FROM clauses and its unsupported parts; QueryError for a text that is not SPARQL."""
     check_bounds(text, bounds)
-    words = tokens(text)
-    prologue = read_prologue(text, words, default=base)
+    prologue = read_prologue(text, tokens(text), default=base)
     if is_earlier(prologue.version) and "\\" in text and (plain := decoded(text)) != text:
         try:
             check_bounds(plain, bounds)
-            return _read(plain, base)
+            return _read(plain, read_prologue(plain, tokens(plain), default=base))
         except QueryError as error:
             raise QueryError(error.what, text, encoded_position(text, error.position)) from None
-    return _read(text, base)
+    return _read(text, prologue)
 
 
-def _read(text: str, base: str | None) -> PlainQuery:
+def _read(text: str, prologue: Prologue) -> PlainQuery:
     words = tokens(text)
-    prologue = read_prologue(text, words, default=base)
     if prologue.end == len(words):
         raise QueryError("the query is empty: write a SELECT, ASK or CONSTRUCT", text, len(text.rstrip()))
     if words[prologue.end].says(*_UPDATES):

@@ -26,16 +26,15 @@ def resolved(reference: str, base: str) -> str:
     own_scheme, own_authority, own_path, own_query, _ = _parts(base)
     if scheme is not None or authority is not None:
         path = _without_dots(path)
-    elif not path:
-        path, query = own_path, own_query if query is None else query
-    elif path.startswith("/"):
-        path = _without_dots(path)
-    elif own_authority is not None and not own_path:
-        path = _without_dots(f"/{path}")
     else:
-        path = _without_dots(own_path[: own_path.rfind("/") + 1] + path)
-    if scheme is None and authority is None:
         authority = own_authority
+        if not path:
+            path, query = own_path, own_query if query is None else query
+        elif path.startswith("/"):
+            path = _without_dots(path)
+        else:
+            root = "/" if own_authority is not None and not own_path else own_path[: own_path.rfind("/") + 1]
+            path = _without_dots(root + path)
     return "".join(
         (
             f"{own_scheme if scheme is None else scheme}:",
@@ -58,19 +57,12 @@ def _without_dots(path: str) -> str:
     """The path without segments ``.`` and ``..`` (RFC 3986, 5.2.4)."""
     segments: list[str] = []
     parts = path.split("/")
-    for number, segment in enumerate(parts):
-        last = number == len(parts) - 1
-        if segment == "..":
-            if len(segments) > 1 or (segments and segments[0]):
-                segments.pop()
-            if last:
-                segments.append("")
-        elif segment == ".":
-            if last:
-                segments.append("")
-        else:
+    for segment in parts:
+        if segment not in (".", ".."):
             segments.append(segment)
-    return "/".join(segments)
+        elif segment == ".." and segments not in ([], [""]):
+            segments.pop()
+    return "/".join((*segments, "") if parts[-1] in (".", "..") else segments)
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from decimal import ROUND_CEILING, ROUND_FLOOR, Decimal
 from typing import Any, Final
 from urllib.parse import quote
 
-from streamgauge.model.terms import lexical, quoted, triple_parts, triple_term
+from streamgauge.model.terms import XSD, lexical, quoted, triple_parts, triple_term
 from streamgauge.sparql import moments
 from streamgauge.sparql.arithmetic import CASTS, OPERATORS, negated, unsigned
 from streamgauge.sparql.comparison import equal_values, less_values, same_term
@@ -86,10 +86,6 @@ def _is(*kinds: int) -> Function:
     return lambda value: boolean(value.kind in kinds)
 
 
-def _is_literal(value: Value) -> Value | None:
-    return boolean(value.kind not in (IRI, BLANK, TRIPLE))
-
-
 def _str(value: Value) -> Value | None:
     """STR: an IRI's characters, or a literal's lexical form unchanged."""
     kind = value.kind
@@ -109,10 +105,6 @@ def _tag_part(place: int) -> Function:
         return Value(STRING, value.value[1].partition("--")[place] if value.kind == TAGGED else "")
 
     return run
-
-
-def _has_direction(value: Value) -> Value | None:
-    return boolean(value.kind == TAGGED and "--" in value.value[1])
 
 
 def _strlangdir(form: Value, tag: Value, direction: Value) -> Value | None:
@@ -149,21 +141,13 @@ def _iri(value: Value) -> Value | None:
 def _strdt(form: Value, name: Value) -> Value | None:
     if form.kind != STRING or name.kind != IRI or name.value == f"<{LANG_STRING}>":
         return None
-    return read(f"{quoted(form.value)}^^{name.value}") if not _is_string(name) else form
-
-
-def _is_string(name: Value) -> bool:
-    return bool(name.value == "<http://www.w3.org/2001/XMLSchema#string>")
+    return form if name.value == f"<{XSD}string>" else read(f"{quoted(form.value)}^^{name.value}")
 
 
 def _strlang(form: Value, tag: Value) -> Value | None:
     if form.kind != STRING or tag.kind != STRING or not _TAG.fullmatch(tag.value):
         return None
     return Value(TAGGED, (form.value, tag.value.lower()))
-
-
-def _same_term(one: Value, other: Value) -> Value | None:
-    return boolean(same_term(written(one), written(other)))
 
 
 # Strings (17.4.3)
@@ -365,7 +349,7 @@ ONE: Final[dict[str, Function]] = {
     "LANG": _tag_part(0),
     "LANGDIR": _tag_part(2),
     "HASLANG": _is(TAGGED),
-    "HASLANGDIR": _has_direction,
+    "HASLANGDIR": lambda value: boolean(value.kind == TAGGED and "--" in value.value[1]),
     "DATATYPE": _datatype,
     "ISTRIPLE": _is(TRIPLE),
     "SUBJECT": _part(0),
@@ -374,7 +358,7 @@ ONE: Final[dict[str, Function]] = {
     "IRI": _iri,
     "ISIRI": _is(IRI),
     "ISBLANK": _is(BLANK),
-    "ISLITERAL": _is_literal,
+    "ISLITERAL": lambda value: boolean(value.kind not in (IRI, BLANK, TRIPLE)),
     "ISNUMERIC": _is(INTEGER, DECIMAL, FLOAT, DOUBLE),
     "STRLEN": _on_text(lambda _value, text: Value(INTEGER, len(text))),
     "UCASE": _on_text(lambda value, text: _like(value, text.upper())),
@@ -398,7 +382,7 @@ ONE: Final[dict[str, Function]] = {
 TWO: Final[dict[str, Function]] = {
     **COMPARISONS,
     **OPERATORS,
-    "SAMETERM": _same_term,
+    "SAMETERM": lambda one, other: boolean(same_term(written(one), written(other))),
     "STRDT": _strdt,
     "STRLANG": _strlang,
     "STRSTARTS": _on_pair(str.startswith),
