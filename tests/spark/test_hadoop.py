@@ -11,8 +11,9 @@ from streamgauge.formats import manifest as local_manifest
 from streamgauge.formats import stream
 from streamgauge.formats.manifest import NAME, TableError
 from streamgauge.formats.places import RemotePlace
-from streamgauge.formats.run import read_verdict
+from streamgauge.formats.run import read_verdict, stream_place
 from streamgauge.model.verdict import Judgement
+from tests.harness.importing import files
 
 QUERY = Path(__file__).parent / "hadoop.rq"
 SIZE = ("--stations", "4", "--duration", "4s", "--seed", "3")
@@ -143,6 +144,26 @@ def test_a_pipeline_runs_there_and_goes_on(spark, hdfs, tmp_path):
     again = run(*words)
     assert again.exit_code == 0, (again.output, again.exception)
     assert again.output.count(" exists") == 3
+
+
+@pytest.mark.prove
+def test_the_stream_of_an_import_is_read_and_kept_there(spark, hdfs, tmp_path):
+    from streamgauge.spark.hadoop import HadoopFiles
+
+    for name, text in (("QR_x", files.QR), ("SG_x", files.SG), ("q.rq", files.QUERY)):
+        (tmp_path / name).write_text(text)
+    HadoopFiles(spark).put(tmp_path / "SG_x", hdfs / "in" / "SG_x.yabench")
+    words = ("import", tmp_path / "QR_x", "--query", tmp_path / "q.rq", "--semantics", "yabench", "-D", "LEAST=50")
+    assert run(*words, "--out", tmp_path / "here").exit_code == 0
+    there = (*words, "--stream", hdfs / "in" / "SG_x.yabench", "--at", hdfs / "kept", "--out", tmp_path / "run")
+    done = run(*there, "--master", "local[2]")
+    assert done.exit_code == 0, (done.output, done.exception)
+    assert str(stream_place(tmp_path / "run")) == f"{hdfs}/kept/run"
+    HadoopFiles(spark).get(hdfs / "kept" / "run", tmp_path / "copy")
+    assert list(stream.elements(tmp_path / "copy")) == list(stream.elements(tmp_path / "here" / "stream"))
+    alone = run(*there[:-1], tmp_path / "other")
+    assert alone.exit_code != 0
+    assert "hdfs" in str(alone.exception)
 
 
 def test_an_empty_folder_is_no_table(spark, hdfs):

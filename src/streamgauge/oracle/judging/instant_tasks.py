@@ -143,18 +143,18 @@ _NO_REPORTS: Final = Stretch(0, (), ())
 
 
 def _scored(table: pa.Table, names: tuple[str, ...]) -> Scored:
-    """The scores from the verdicts of all units."""
+    """The scores from the verdicts of all units, with their answers numbered through."""
     ordered = table.sort_by([("unit", "ascending"), ("index", "ascending")])
-    windows = window_verdicts(ordered.select(WINDOWS.names))
-    retyped = sorted({column for columns_ in ordered.column("retyped").to_pylist() for column in columns_})
+    retyped = sorted(pc.unique(pc.list_flatten(ordered.column("retyped"))).to_pylist())
     unknown = {index: text for index, text in enumerate(ordered.column("unknown").to_pylist()) if text}
-    keys = [*zip((window.report for window in windows), ordered.column("position").to_pylist(), strict=True)]
-    places = {key: number for number, key in enumerate(sorted(key for key in keys if None not in key))}
-    numbered = [
-        replace(window, index=index, report=places.get(key))
-        for index, (window, key) in enumerate(zip(windows, keys, strict=True))
-    ]
-    return Scored(names, tuple(numbered), tuple(names[place] for place in retyped), unknown)
+    keys = ordered.select(["report", "position"])
+    known = np.flatnonzero(pc.and_(*map(pc.is_valid, keys.columns)).to_numpy())
+    numbers = np.full(len(keys), -1)
+    pairs = np.stack([column.to_numpy() for column in keys.take(known).columns], axis=1)
+    numbers[known] = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
+    own = {"index": pa.array(np.arange(len(keys))), "report": pa.array(numbers, mask=numbers < 0)}
+    windows = pa.table({name: own.get(name, ordered.column(name)) for name in WINDOWS.names})
+    return Scored(names, window_verdicts(windows), tuple(names[place] for place in retyped), unknown)
 
 
 def _judging(run: Run, t0: int, rules: JudgingRules, *, chosen: bool) -> Callable[[int, pa.Table], pa.Table]:
