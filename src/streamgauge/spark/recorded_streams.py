@@ -95,9 +95,9 @@ def recorded_files(session: SparkSession, source: NamedSource, reading: Reading)
         raise SourceError(f"{source.address}: there is no such file or folder")
     files = _listed(session, root)
     form = _format(session, root, files, address.options.get("form"), reading)
-    if form.parts is None or any(suffix_of(file.name) != name_ending(file.name) for file in files):
-        raise SourceError(f"{source.address}: {form.name} files like this are not read in parts: {here}")
     own = files if len(files) == 1 else [file for file in files if name_ending(file.name) in form.endings]
+    if form.parts is None or not own or any(suffix_of(file.name) != name_ending(file.name) for file in own):
+        raise SourceError(f"{source.address}: {form.name} files like this are not read in parts: {here}")
     return RecordedFiles(tuple(own), form)
 
 
@@ -309,11 +309,11 @@ class PartReader:
 
     def _followed(self, elements: Iterable[StreamElement]) -> Iterator[StreamElement]:
         summary = self.summary
-        for element in elements:
+        for count, element in enumerate(elements):
             summary.last = element.sequence, element.time, len(element.added)
             summary.first = summary.first or summary.last
             summary.rows += len(element.added)
-            if (element.sequence >= RELATIVE) != (summary.first[0] >= RELATIVE):
+            if element.sequence != RELATIVE + count and max(element.sequence, summary.first[0]) >= RELATIVE:
                 raise FormatError(f"{self._place}: only some elements have a number: leave out --master to read them")
             yield element
 

@@ -211,7 +211,9 @@ def agree(spark, folder, seed: int, under: Sequence[Semantics] = SEMANTICS) -> N
         for evaluator in ("spark", "definition"):
             if refusal(run.header, evaluator) is not None or (evaluator == "spark" and shared):
                 continue
-            found = judged(spark, heads, table, JudgingRules(evaluator), gracious=counts)
+            by_instant = evaluator == "definition" and all(answer.instant is not None for answer in run.answers)
+            with patch.object(ranks, "MAX_REPORTS", 0 if by_instant and not counts else ranks.MAX_REPORTS):
+                found = judged(spark, heads, table, JudgingRules(evaluator), gracious=counts)
             if found is None:
                 continue
             found = over_nothing(run, replace(found, cautions=wanted.cautions))
@@ -252,6 +254,12 @@ def test_the_verdict_is_the_one_of_this_process(spark, tmp_path, seed):
 @pytest.mark.slow
 def test_the_verdict_on_reports_that_arrivals_make_due_is_the_one_of_this_process(spark, tmp_path, seed):
     agree(spark, tmp_path, seed, BY_ARRIVALS)
+
+
+def test_reports_whose_rows_are_counted_are_bounded():
+    ranks.refuse_reports(ranks.MAX_REPORTS)
+    with pytest.raises(ranks.ArrivalsError, match="more than 300,000 reports that arrivals make due"):
+        ranks.refuse_reports(ranks.MAX_REPORTS + 1)
 
 
 @pytest.mark.prove
