@@ -24,7 +24,7 @@ from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
 from tests.examples import examples
 from tests.servers.queries.asks import IN, element
-from tests.servers.queries.test_groups import PATTERNS, WAIT, asked, service
+from tests.servers.queries.test_groups import PATTERNS, WAIT, asked, in_columns, service
 
 pytestmark = pytest.mark.server
 
@@ -132,7 +132,7 @@ def test_different_queries_go_on_as_if_they_were_alone(acts):
                 batch = [replace(item, time=item.time + place * 400) for item in act]
                 for running in queries.queries():
                     seen[running.name].append(batch)
-                queries.publish(IN, batch)
+                queries.publish(IN, batch if place % 2 else [*in_columns(batch)])
             elif isinstance(act, str):
                 getattr(killed, act)()
             elif open_ := queries.queries():

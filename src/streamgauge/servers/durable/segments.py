@@ -6,14 +6,14 @@ each other are read as one: an engine that takes batches then looks up each of t
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate, chain, pairwise
+from itertools import accumulate, chain, groupby, pairwise
 from operator import attrgetter
-from typing import Final, NamedTuple, TypeAlias
+from typing import Final, NamedTuple, TypeAlias, cast
 
 import msgspec
 import numpy as np
 
-from streamgauge.formats.batches import FEW, ElementBatch, NumberedTerms, Numbers, Times, triples_of
+from streamgauge.formats.batches import FEW, ElementBatch, NumberedTerms, Numbers, Taken, Times, triples_of
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple
@@ -78,6 +78,28 @@ class ItemColumns(NamedTuple):
         return cls(streams.terms, numbers.terms, times, places, np.array(sizes, np.int32), ids, others)
 
     @classmethod
+    def of_taken(cls, items: Sequence[tuple[str, Taken]]) -> "ItemColumns":
+        """Items of which some are in columns already, which are not taken apart."""
+        parts = list[ItemColumns]()
+        for terms, run in groupby(items, _terms_of):
+            alike = list(run)
+            if terms is None:
+                parts.append(cls.of(cast(Sequence[JournalItem], alike)))
+            else:
+                parts.append(cls._of_batches([cast(ElementBatch, item) for _, item in alike]))
+        return cls.together(parts) if parts else cls.of(())
+
+    @classmethod
+    def _of_batches(cls, batches: Sequence[ElementBatch]) -> "ItemColumns":
+        """Batches of one stream that share their terms."""
+        times, counts, ids = (
+            np.concatenate(columns)
+            for columns in zip(*[(one.times, np.diff(one.borders), one.added) for one in batches], strict=True)
+        )
+        places = np.zeros(len(times), np.int32)
+        return cls([batches[0].stream], batches[0].terms, times, places, counts.astype(np.int32), ids, ())
+
+    @classmethod
     def together(cls, parts: Sequence["ItemColumns"]) -> "ItemColumns":
         """Items behind each other, whose streams and terms are numbered anew."""
         if len(parts) == 1:
@@ -115,6 +137,12 @@ class ItemColumns(NamedTuple):
         times, *columns = [np.frombuffer(data, kind) for kind, data in kept.columns]
         places, counts, ids = [column.astype(np.int32, copy=False) for column in columns]
         return cls(kept.streams, kept.terms, times.astype(np.int64, copy=False), places, counts, ids, kept.others)
+
+
+def _terms_of(item: tuple[str, Taken]) -> tuple[str, int] | None:
+    """The key of batches that share their stream and their terms; ``None`` of what is not in columns."""
+    stream, taken = item
+    return (stream, id(taken.terms)) if isinstance(taken, ElementBatch) else None
 
 
 class OpenSegment:

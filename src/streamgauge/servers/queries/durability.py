@@ -16,13 +16,13 @@ from typing import Any, Final
 
 import msgspec
 
-from streamgauge.formats.lines import Input
+from streamgauge.formats.batches import Taken, count_of
 from streamgauge.model.answer import Answer
 from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Triple
 from streamgauge.servers.durable.gaps import Gap, Gaps, stated
 from streamgauge.servers.durable.journal import Change, NumberedLine
-from streamgauge.servers.durable.segments import ItemColumns, JournalItem
+from streamgauge.servers.durable.segments import ItemColumns
 from streamgauge.servers.durable.state import SessionState
 from streamgauge.servers.http.retries import RetryKey
 from streamgauge.servers.queries.groups import EvaluationGroup, Resumption
@@ -62,7 +62,7 @@ class _Noted:
     """A change that waits to be written, with the calls before and after."""
 
     change: Change = field(default_factory=Change)
-    items: list[JournalItem] = field(default_factory=list)
+    items: list[tuple[str, Taken]] = field(default_factory=list)
     first: list[Callable[[], object]] = field(default_factory=list)
     then: list[Callable[[], object]] = field(default_factory=list)
 
@@ -132,11 +132,11 @@ class ServiceJournal:
         """The last gap of a stream, if there was one."""
         return next(iter([*self._gaps.get(stream, ())][-1:]), None)
 
-    def add(self, stream: str, items: Sequence[Input], *, quiet: bool = False) -> int:
+    def add(self, stream: str, items: Sequence[Taken], *, quiet: bool = False) -> int:
         """Items of a stream; the number of the first. ``quiet`` ones are written with whatever is noted next."""
         with self._changed:
             self._noted.items += [(stream, item) for item in items]
-            begin, self._next = self._next, self._next + len(items)
+            begin, self._next = self._next, self._next + count_of(items)
             if not quiet or len(self._noted.items) > QUIET_ITEMS:
                 self._noticed()
             return begin
@@ -305,7 +305,7 @@ class ServiceJournal:
         """Whether it was written, however long the disk refuses; false at the end and for a damaged file."""
         while True:
             try:
-                self.state.write(noted.change, ItemColumns.of(noted.items), processed)
+                self.state.write(noted.change, ItemColumns.of_taken(noted.items), processed)
             except NotWrittenError as error:
                 self.trouble = str(error)
             except JournalError as error:

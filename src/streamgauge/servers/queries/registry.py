@@ -4,7 +4,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache
-from itertools import count
+from itertools import accumulate, count
 from logging import getLogger
 from threading import RLock
 from typing import Any
@@ -35,7 +35,6 @@ from streamgauge.servers.queries.requests import (
     elements_in,
     number_of,
     numbered,
-    one_by_one,
     question_of,
     read_registration,
     understand,
@@ -409,12 +408,13 @@ class Queries:
                 worker.hear(stream, own)
             return
         with self.journal.together():
-            begin = self.journal.next
-            kept = [*one_by_one(numbered(stream, items, begin))]
-            self.journal.add(stream, kept)
+            kept = [*numbered(stream, items, self.journal.next)]
+            begin = self.journal.add(stream, kept)
             self.journal.note("stream", stream, self._counts[stream])
+            ends = accumulate([count_of((item,)) for item in kept], initial=begin - 1)
+            own = [*zip([*ends][1:], kept, strict=True)]
             for worker in workers:
-                worker.hear(stream, [*enumerate(kept, begin)])
+                worker.hear(stream, own)
 
     def _pass(self, name: str, answer: Answer) -> None:
         """An answer becomes an element of the query's output; the query waits for those that read it."""

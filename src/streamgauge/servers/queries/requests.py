@@ -11,7 +11,7 @@ from streamgauge.formats.batches import ElementBatch, Taken, count_of
 from streamgauge.formats.bounds import SERVED, BoundError, check_turtle
 from streamgauge.formats.canonical import to_triple
 from streamgauge.formats.fields import FieldError, decode
-from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.lines import Advance
 from streamgauge.formats.streams import Format, Reading, formats_by_media_type, stream_formats
 from streamgauge.formats.syntaxes import charset_of, media_type
 from streamgauge.model.element import StreamElement
@@ -201,12 +201,6 @@ def numbered(stream: str, items: Iterable[Taken], number: int) -> Iterator[Taken
             case _:
                 yield item
         number += count_of((item,))
-
-
-def one_by_one(items: Iterable[Taken]) -> Iterator[Input]:
-    """Items without columns."""
-    for item in items:
-        yield from item.elements() if isinstance(item, ElementBatch) else (item,)
 
 
 def elements_in(item: Taken) -> int:
