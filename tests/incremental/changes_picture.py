@@ -4,13 +4,13 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import partial
 from html import escape
 
-from streamgauge.incremental.evaluator import Evaluator
 from streamgauge.incremental.observation import PlanStep, plan_steps
 from streamgauge.incremental.operators import Bag
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Term, Triple, is_iri, lexical
 from streamgauge.report.timeline import LINE, drawn
+from tests.incremental.evaluation import Evaluator
 
 FROM_MS, TO_MS, SIZE_MS = 5_000, 10_000, 10_000
 """The window of the picture starts at the one, then at the other."""

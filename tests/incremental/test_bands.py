@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator, band_join, existence, ordered_rows
+from streamgauge.incremental import band_join, existence, ordered_rows
 from streamgauge.incremental.bands import band, place
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.evaluator import KeptAnswer
@@ -24,6 +24,7 @@ from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import conjuncts, every_pattern
 from streamgauge.sparql.expression import row_condition
 from tests.examples import examples
+from tests.incremental.evaluation import Evaluator
 from tests.incremental.test_evaluator import play
 from tests.incremental.test_loose import defined
 

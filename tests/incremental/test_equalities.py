@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator
 from streamgauge.incremental.equalities import EqualIndex, EqualTerms, equality
 from streamgauge.model.algebra import Var
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.sparql.expression import row_condition
 from tests.examples import examples
+from tests.incremental.evaluation import Evaluator
 from tests.incremental.test_bands import HISTORIES, QUERIES, VALUES, looked, parsed, typed
 from tests.incremental.test_evaluator import play
 from tests.incremental.test_loose import defined

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator, refuse
+from streamgauge.incremental import refuse
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from tests.examples import examples
+from tests.incremental.evaluation import Evaluator
 from tests.sparql import draw
 from tests.sparql.pyoxigraph.restated import restated
 from tests.sparql.suite import Result, difference, from_pyoxigraph

@@ -4,8 +4,8 @@ from collections import Counter
 
 import pytest
 
-from streamgauge.incremental import Evaluator
 from streamgauge.query import parse_sparql
+from tests.incremental.evaluation import Evaluator
 from tests.incremental.exact import CASES, rows, term, triples
 
 OTHERS = tuple(("<urn:s>", "<urn:v>", term(text)) for text in ("3", "1e300", "0.7", '"gone"', "NaN"))

@@ -12,12 +12,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import is_iri, is_literal
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import expression_parts, parts
 from tests.examples import examples
+from tests.incremental.evaluation import Evaluator
 from tests.incremental.test_evaluator import histories, play, store
 from tests.sparql import draw, wide
 from tests.sparql.suite import from_pyoxigraph

@@ -2,10 +2,11 @@
 
 import pytest
 
-from streamgauge.incremental import Evaluator, UnsupportedError, refuse
+from streamgauge.incremental import UnsupportedError, refuse
 from streamgauge.model.semantics import EmptyAggregate
 from streamgauge.query import parse_sparql
 from streamgauge.query.stamps import stamp, stamped, stamps_graph, time_fact
+from tests.incremental.evaluation import Evaluator
 
 A, B, C = "<urn:a>", "<urn:b>", "<urn:c>"
 P, Q = "<urn:p>", "<urn:q>"

@@ -17,10 +17,10 @@ import pytest
 from streamgauge.incremental import ir, window_joins
 from streamgauge.incremental.__main__ import generated
 from streamgauge.incremental.budget import TooMuchError
-from streamgauge.incremental.evaluator import Evaluator
 from streamgauge.incremental.ir import Cases, Do, Emit, JoinError, Module, Nested, Probe, Scan, Test, text_of
 from streamgauge.model.terms import Triple
 from streamgauge.query import parse_sparql
+from tests.incremental.evaluation import Evaluator
 
 FOLDER = Path(__file__).with_name("generated")
 QUERIES = {

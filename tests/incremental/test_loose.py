@@ -10,7 +10,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.operators import Index, LooseIndex
@@ -23,6 +22,7 @@ from streamgauge.query.traversal import every_pattern
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from tests.examples import examples
+from tests.incremental.evaluation import Evaluator
 from tests.incremental.test_evaluator import play
 
 TERMS = [f"<urn:{name}>" for name in "abc"]

@@ -10,10 +10,11 @@ from textwrap import dedent
 import pytest
 
 from streamgauge import incremental
-from streamgauge.incremental.evaluator import Evaluator, OperatorTree
+from streamgauge.incremental.evaluator import OperatorTree
 from streamgauge.incremental.observation import NAMES, PlanWatch, plan_steps
 from streamgauge.incremental.operators import Operator, Tap
 from streamgauge.query.parser import parse_sparql
+from tests.incremental.evaluation import Evaluator
 
 PLANS = {
     "SELECT ?s WHERE { ?s <urn:p> ?o FILTER(?o > 2) }": "triple patterns: ?s <urn:p> ?o . FILTER(?o > 2)",

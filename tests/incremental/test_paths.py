@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator
 from streamgauge.query import parse_sparql
+from tests.incremental.evaluation import Evaluator
 
 A, B, C, D = (f"<urn:{name}>" for name in "abcd")
 P, Q = "<urn:p>", "<urn:q>"

@@ -4,13 +4,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots
+from streamgauge.incremental import SnapshotContents, Snapshots
 from streamgauge.incremental.drivers.content import WindowContent
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.plan import unheard
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.query import parse_sparql
 from tests.examples import examples
+from tests.incremental.evaluation import Evaluator
 
 PATTERNS = (
     "?s <urn:p> {0}",

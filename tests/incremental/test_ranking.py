@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.incremental.query_forms import Ranking, apart, wanted
@@ -18,6 +17,7 @@ from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
 from streamgauge.sparql.comparison import ordered
 from tests.examples import examples, proving
+from tests.incremental.evaluation import Evaluator
 
 STEPS = 220 if proving() else 80
 XSD = "http://www.w3.org/2001/XMLSchema#"

@@ -6,9 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.incremental import Evaluator, UnsupportedError, refuse
+from streamgauge.incremental import UnsupportedError, refuse
 from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.instants import NOW_GRAPH, now_fact
+from tests.incremental.evaluation import Evaluator
 from tests.sparql.suite import Result, cases, difference
 
 REFUSED = Path(__file__).parent / "w3c_refused.txt"

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import Evaluator
 from streamgauge.incremental.plan import counted, disconnected, stars, witnessed
 from streamgauge.incremental.rewrite import Normaliser
 from streamgauge.model import algebra as al
@@ -17,6 +16,7 @@ from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import every_pattern
 from tests.examples import examples
+from tests.incremental.evaluation import Evaluator
 from tests.incremental.test_bands import typed
 from tests.incremental.test_evaluator import play
 from tests.incremental.test_loose import defined

@@ -21,7 +21,8 @@ STACK_KIB = 2048
 
 PROGRAM = """
 import sys, threading
-from streamgauge.incremental import Evaluator, UnsupportedError
+from streamgauge.incremental import UnsupportedError
+from tests.incremental.evaluation import Evaluator
 from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import with_parts

@@ -5,15 +5,15 @@ from typing import TYPE_CHECKING, Final
 from streamgauge.model.lazily import names_of
 
 if TYPE_CHECKING:
-    from streamgauge.incremental.evaluator import Evaluator, refuse
+    from streamgauge.incremental.evaluator import refuse
     from streamgauge.incremental.operators import Bag, Delta
     from streamgauge.incremental.rewrite import UnsupportedError
     from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
 
-__all__ = ["Bag", "Delta", "Evaluator", "SnapshotContents", "Snapshots", "UnsupportedError", "refuse"]
+__all__ = ["Bag", "Delta", "SnapshotContents", "Snapshots", "UnsupportedError", "refuse"]
 
 _MODULES: Final = {
-    "evaluator": ("Evaluator", "refuse"),
+    "evaluator": ("refuse",),
     "operators": ("Bag", "Delta"),
     "rewrite": ("UnsupportedError",),
     "snapshot": ("SnapshotContents", "Snapshots"),

@@ -1,6 +1,6 @@
 """A query kept up to date while facts come and go: its operators above the leaves, and the change of its answer."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -15,7 +15,7 @@ from streamgauge.incremental.rewrite import UnsupportedError, push_graphs
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.model import algebra as al
 from streamgauge.model.semantics import EmptyAggregate
-from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.model.terms import Row, Term
 from streamgauge.query.graphs import spread
 from streamgauge.query.instants import global_group
 from streamgauge.query.stamps import stamped
@@ -89,10 +89,6 @@ class OperatorTree:
     def tables(self) -> Iterator[dict[Any, Any] | Index]:
         """The tables in which operators remember rows; not to be changed."""
         return chain.from_iterable(state.tables() for state in self._states)
-
-    def held(self) -> dict[str, int]:
-        """How many rows each operator remembers."""
-        return {f"{type(state).__name__} {at}": state.held for at, state in enumerate(self._states)}
 
 
 class OverNothing:
@@ -180,7 +176,6 @@ class KeptAnswer:
         self.variables = self.tree.variables
         self._first = self.tree.pull()
         self._shown: Bag = {}
-        self._least = self.tree.held()
 
     @property
     def is_leaf(self) -> bool:
@@ -250,41 +245,3 @@ class KeptAnswer:
         """Let go of all rows, in pieces; nothing may be asked any more."""
         let_go((self._first, self._shown))
         let_go(self.tree.tables())
-
-    def remembered(self) -> dict[str, int]:
-        """How many rows each operator holds for triples (after a ``settle``); all are 0 when none is there."""
-        return {name: count - self._least[name] for name, count in self.tree.held().items()}
-
-
-class Evaluator(KeptAnswer):
-    """The solutions of one query over sets of triples that change: a default graph and graphs named ``names``.
-
-    ``enter`` and ``leave`` take triples of the default graph, those of ``feeds`` the ones of another; a triple is
-    there while it entered more often than it left. Graphs of stamps, which timestamp() reads, need not be named.
-    """
-
-    def __init__(
-        self,
-        form: al.QueryForm,
-        static: Iterable[Triple] = (),
-        empty_aggregate: EmptyAggregate = EmptyAggregate.SPARQL,
-        names: Sequence[Term] = (),
-        ranked: bool = False,
-    ) -> None:
-        self._pool = WindowJoins(static)
-        super().__init__(form, self._pool.leaf, empty_aggregate, names, ranked=ranked)
-        self.feeds = self._pool.feeds
-        self.enter, self.leave = self.feeds(None)
-
-    def change(self, plus: Iterable[Triple], minus: Iterable[Triple]) -> Delta:
-        """Let triples come to and go from the default graph, and give the change of the answer."""
-        self.enter(plus)
-        self.leave(minus)
-        return self.settle()
-
-    def remembered(self) -> dict[str, int]:
-        """How many entries each index of the joins, and each operator, holds for triples; all are 0 when none is there.
-
-        Operators are asked after a ``settle``.
-        """
-        return self._pool.remembered() | super().remembered()

@@ -139,13 +139,6 @@ class WindowJoins(JoinPool):
         groups = [[leaf for leaf in leaves if leaf not in open_], *([leaf] for leaf in open_)]
         return [_joined(group) for group in groups if group]
 
-    def remembered(self) -> dict[str, int]:
-        """How many entries each index holds."""
-        joins = [join for graph in self._joins.values() for join in graph]
-        return {
-            f"{number}.{name}": len(index) for number, join in enumerate(joins) for name, index in join.indexes.items()
-        }
-
 
 def _joined(leaves: Sequence[Leaf]) -> "Joins":
     requests = [request for request, _ in leaves]

@@ -11,7 +11,7 @@ from fractions import Fraction
 from functools import partial
 from math import isclose
 
-from streamgauge.incremental import Evaluator, SnapshotContents, Snapshots, UnsupportedError
+from streamgauge.incremental import SnapshotContents, Snapshots, UnsupportedError
 from streamgauge.incremental.crossovers import WHOLE_BY_NUMBERS
 from streamgauge.incremental.drivers.content import WindowContent
 from streamgauge.incremental.plan import unheard
@@ -25,6 +25,7 @@ from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.semantics.refusal import RefusedError
+from tests.incremental.evaluation import Evaluator
 from tests.sparql.simple.choices import ExpressionError
 from tests.sparql.simple.drawn import Case
 from tests.sparql.simple.patterns import Dataset, Legal, answers

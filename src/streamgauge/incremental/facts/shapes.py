@@ -120,7 +120,6 @@ class ShapeJoins:
         self._finding_for: list[Bag] = [{}]
         self._shares: Counter[int] = Counter()
         self._takers: Asking = {}
-        self._only: Sequence[Term] | None = None
         self._few = True
         self._plan = fact_joins(facts, shape.patterns, shape.conditions, shape.keys)
         self._late = _Late(shape, self._takers, self._left, self._over)
@@ -142,9 +141,6 @@ class ShapeJoins:
 
     def _compiled(self, at: int, sign: int) -> Callable[..., None]:
         """The function that finds the solutions that come or go with a fact."""
-        if self._only is not None:
-            takers = self._takers[_key(self._only)]
-            return self._plan.trigger(at, sign, _Sole(self.shape, self._takers, self._exceeded, self._only, takers))
         if not self._few or self._plan.binds(at, self.shape.keys):
             return self._plan.trigger(at, sign, self._late)
         return self._plan.trigger(at, sign, _Early(self.shape, self._takers, self._exceeded))
@@ -163,9 +159,8 @@ class ShapeJoins:
             self._budget.asking += 1
             for trigger in self._triggers:
                 trigger.open(constants)
-            known, self._only = self._only is not None, constants if self._asking == 1 else None
-            if known or (self._few and len(self._takers) > FEW):
-                self._few = self._few and len(self._takers) <= FEW
+            if self._few and len(self._takers) > FEW:
+                self._few = False
                 for trigger in self._triggers:
                     trigger.compile_again()
         takers.append((taker.found, taker.owner))
@@ -353,21 +348,6 @@ class _Early(_ShapeFinish):
     def bound(self, module: Module, where: Locals) -> None:  # noqa: ARG002
         """Go on where there are takers."""
         module.add(Test("takers"))
-
-
-@dataclass(frozen=True)
-class _Sole(_Early):
-    """The joins begin with the constants of the only takers, which the function knows by names."""
-
-    constants: Sequence[Term]
-    only: Takers
-
-    def headed(self, module: Module, parameters_: Sequence[str]) -> dict[str, str]:
-        """One function, without a look-up of takers."""
-        where = dict(zip(self.keys, map(module.use, self.constants), strict=True))
-        module.function("run", parameters_)
-        module.add(Do(f"takers = {module.use(self.only)}"))
-        return where
 
 
 @dataclass(frozen=True)
