@@ -199,6 +199,20 @@ def test_contents_that_are_asked_between_each_pair_fit_as_others(monkeypatch, sp
     assert found(run, text, True, monkeypatch) == found(run, text, False, monkeypatch)
 
 
+def test_a_named_window_beside_static_data_is_searched_at_once(monkeypatch):
+    text = "1: a p x. | 3: b p y. | 9: c p x."
+    sparql = "SELECT ?s ?t { GRAPH <urn:w> { ?s <urn:p> ?o } ?o <urn:q> ?t }"
+    run = right_run(RSPQL, text=text, window=(8, 8), advance=16, sparql=sparql)
+    (window,) = run.header.query.windows
+    static = (("<urn:x>", "<urn:q>", "<urn:t>"), ("<urn:y>", "<urn:q>", "<urn:u>"))
+    query = replace(run.header.query, windows=(replace(window, name="urn:w"),), static=static)
+    said = replace(run.answers[0], added=(("<urn:a>", "<urn:t>"), ("<urn:b>", "<urn:u>"), ("<urn:c>", "<urn:t>")))
+    run = replace(run, header=replace(run.header, query=query), answers=(said, *run.answers[1:]))
+    assert found(run, text, True, monkeypatch)[0] == ((0, 10), (1.0, 1.0))
+    search = fast(run, text)
+    assert search.fit(border_fits.View(0, 8, 0, 7, 3), said.added, None) == border_fits.BorderFit(0, 9, 1.0, 1.0)
+
+
 span = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda pair: (min(pair), max(pair)))
 
 

@@ -10,7 +10,9 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Semantics
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.judging import histories
 from streamgauge.oracle.judging.oracle import JudgingRules, check
+from streamgauge.oracle.worlds.conditions import CutOffError, OpenChoice, chosen, limit
 from streamgauge.oracle.worlds.openings import joins
 from streamgauge.query import parse_sparql
 from tests.notation import STREAM, stream
@@ -73,6 +75,8 @@ def test_a_sample_whose_term_is_read_is_any_value_read() -> None:
         ("ab", ["b", "c"], "", False),
         ("ba", ["b", "a"], "", True),
         ("aaa", ["a", "aa"], "", True),
+        ("aaaab", ["a", "a", "aa", "b"], "", True),
+        ("aaaac", ["a", "a", "aa", "b"], "", False),
         ("a a aa", ["a", "a", "aa"], " ", True),
         ("a aa aa", ["a", "a", "aa"], " ", False),
         ("", [""], ",", True),
@@ -129,6 +133,27 @@ def test_a_wrong_answer_is_scored_beside_the_nearest_legal_one() -> None:
     (window,) = check(run, definition(elements), 0, JudgingRules()).windows
     assert (window.due, window.expected, window.actual, window.true_positives) == (True, 2, 2, 1)
     assert (window.precision, window.recall, window.surplus) == (0.5, 0.5, (("<urn:q>", '"y"'),))
+
+
+@pytest.mark.parametrize(("pairs", "judged"), [(2, Judgement.RIGHT), (1, Judgement.UNKNOWN)])
+def test_more_histories_than_are_compared_are_unknown(monkeypatch, pairs, judged) -> None:
+    """One sample before and two now are two pairs; the difference is not the evaluator's own."""
+    monkeypatch.setattr(histories, "MAX_PAIRS", pairs)
+    elements = stream("0: a p 'x'. b p 'y'. | 2: a p 'x'. b p 'y'.")
+    text = "SELECT (SAMPLE(?o) AS ?any) { ?s <urn:p> ?o }"
+    semantics = Semantics("s", r2s=R2S.ISTREAM, r2s_able=frozenset(R2S))
+    query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(2, 2)),))
+    answers = tuple(Answer(("any",), ((term,),), instant=at) for at, term in ((2, '"x"'), (4, '"y"')))
+    run = Run(RunHeader("e", query, text, "rspql", semantics, advanced_to=4, started=0), answers, ())
+    verdict = check(run, definition(elements), 0, JudgingRules())
+    assert (verdict.judgement, "more than 1 histories are legal" in verdict.reason) == (judged, pairs == 1)
+
+
+def test_a_place_has_at_most_2000_cases_and_the_message_counts_the_choices() -> None:
+    conditions = [chosen(OpenChoice(("a", "b"), reason), "a") for reason in ("a sample", "an order", "a sample")]
+    limit(2_000, conditions)
+    with pytest.raises(CutOffError, match=r"more than 2,000 .* open are: a sample \(2 times\); an order$"):
+        limit(2_001, conditions)
 
 
 @pytest.mark.parametrize("sends", [R2S.RSTREAM, R2S.ISTREAM])

@@ -108,10 +108,9 @@ class Alignment:
             near = self._similar(i, j)
             if near == 1.0 and not (self._columns and self._unit(i, j).both.differs):
                 return 1.0
-            if legality.is_closed(self.expected[i].due):
-                # Below 1, so that a legal answer is preferred to the most similar illegal one.
-                return min(near, 0.999)
-            legal = legality.of(self.expected[i].due, self.answers[j].added).legal
+            due = self.expected[i].due
+            legal = not legality.is_closed(due) and legality.of(due, self.answers[j].added).legal
+            # Below 1, so that a legal answer is preferred to the most similar illegal one.
             return 1.0 if legal else min(near, 0.999)
 
         return self._units(similar)
