@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from importlib.resources import as_file, files
 from pathlib import Path
 from typing import Annotated
@@ -19,7 +20,7 @@ from streamgauge.formats.places import Place, RemotePlace, place
 from streamgauge.model.phrases import counted
 from streamgauge.report import write as write_page
 from streamgauge.report.text import verdict_json, verdict_lines
-from streamgauge.suites.experiments import Experiment, read
+from streamgauge.suites.experiments import ExperimentFile, read_file
 from streamgauge.suites.experiments.runner import ExperimentContext
 from streamgauge.suites.experiments.stages import HERE, Pipeline, Stage, StageResult
 
@@ -47,7 +48,7 @@ def pipeline(
     again: Again = False,
 ) -> None:
     """Generate, run, judge, diagnose and report an experiment by stages; repeat the command to resume."""
-    experiment = read(file, define or ())
+    experiment = read_file(file, define or ())
     folder = out or Path("runs") / experiment.name
     _follow(experiment, folder, folder / "streams" if at is None else place(at), master, again=again)
 
@@ -64,14 +65,14 @@ def demo(
     if lack:
         tell_note(f"this process generates and judges the stream; Spark would do so at any size. {lack}")
     with as_file(files("streamgauge.cli") / "demo.toml") as file:
-        experiment = read(file)
+        experiment = read_file(file)
     _follow(experiment, out, out / "streams", None if lack else "local[*]", again=again, as_json=as_json)
 
 
 def _follow(
-    experiment: Experiment, out: Path, streams: Place, master: str | None, *, again: bool, as_json: bool = False
+    experiment: ExperimentFile, out: Path, streams: Place, master: str | None, *, again: bool, as_json: bool = False
 ) -> None:
-    """Do the stages with a line for each, print the verdicts and write the report."""
+    """Do the stages of all variants with a line for each, print the verdicts and write the report."""
     console, report = Terminal(stderr=True, highlight=False), out / "report.html"
     with telling(console, "pipeline") as tell:
         context = ExperimentContext(
@@ -82,12 +83,16 @@ def _follow(
             streams=streams if isinstance(streams, Path) else None,
             note=tell_note,
         )
-        stages = Pipeline(experiment, context, streams, master, lambda done: _print(console, done))
-        judged = stages.run()
+        pipelines = [
+            Pipeline(variant.experiment, context, streams, master, partial(_print, console), point=variant.point)
+            for variant in experiment.variants
+        ]
+        folders = [stages.folder(trial) for stages in pipelines for trial in stages.trials]  # refused before the first
+        judged = [pair for stages in pipelines for pair in stages.run()]
         tell("report", 1.0)
         write_page(judged, report, title=experiment.name)
         if isinstance(streams, RemotePlace):
-            stages.publish([*map(stages.folder, stages.trials), report], streams)
+            pipelines[0].publish([*folders, report], streams)
     _print(console, StageResult(Stage.REPORT, str(report), HERE))
     for run, verdict in judged:
         console.print(verdict_lines(run.header, verdict))

@@ -276,12 +276,12 @@ def _grid(picture: LaneTimeline) -> str:
         f'<text x="{tick.x}" y="14" text-anchor="{tick.anchor}">{tick.text}</text>'
         for tick in picture.ticks
     )
-    return f'<g class="grid" aria-hidden="true">{lines}</g>'
+    return f'<g class="grid timed" aria-hidden="true">{lines}</g>'
 
 
 def _lane(lane: Lane, left: int, titles: bool) -> str:
     heading = f'<text class="heading" x="{left}" y="{lane.top + 14}">{escape(lane.heading)}</text>'
-    return f'<g class="lane {lane.name}">{heading}\n{marks(lane, titles=titles)}</g>'
+    return f'<g class="lane {lane.name}">{heading}\n<g class="timed">{marks(lane, titles=titles)}</g></g>'
 
 
 def _minimap(picture: LaneTimeline) -> str:

@@ -7,7 +7,7 @@ in the domain that MINUS compares, and paths of length zero may begin at them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import chain, count, islice
 from typing import Final, TypeAlias, TypeVar
 
@@ -269,6 +269,10 @@ def answer(form: al.QueryForm, dataset: Dataset) -> tuple[Row, ...]:
             return tuple(dict.fromkeys(constructed(template, solutions, blank_nodes.new)))
 
 
+_reads_patterns = lru_cache(maxsize=4096)(reads_patterns)
+"""``reads_patterns`` of a query's conditions, which each content asks for."""
+
+
 class _Evaluation:
     """Evaluation over one active graph, with the terms that EXISTS substitutes for variables."""
 
@@ -345,9 +349,9 @@ class _Evaluation:
             conditions += conjuncts(inner.condition)
             inner = inner.pattern
         if isinstance(inner, al.BGP) and not self._fixed:
-            tests = [condition for condition in conditions if not reads_patterns(condition)]
+            tests = [condition for condition in conditions if not _reads_patterns(condition)]
             filtered = Block(inner, self._graph, self._fixed, conditions=tests).solutions({})
-            conditions = [condition for condition in conditions if reads_patterns(condition)]
+            conditions = [condition for condition in conditions if _reads_patterns(condition)]
         else:
             filtered = self.solutions(inner)
         return reduce(lambda solutions, required: filter(self._test(required), solutions), conditions, filtered)

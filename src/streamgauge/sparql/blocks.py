@@ -15,7 +15,7 @@ Inside a block a solution is a tuple of terms, one per variable.
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
+from functools import lru_cache, reduce
 from itertools import chain, islice
 from operator import itemgetter
 from typing import Any, Final, TypeAlias, TypeGuard
@@ -33,7 +33,7 @@ from streamgauge.model.algebra import (
 )
 from streamgauge.model.terms import Term, Triple
 from streamgauge.sparql.bgp import IndexedGraph
-from streamgauge.sparql.expression import row_condition
+from streamgauge.sparql.expression import is_pure, row_condition
 from streamgauge.sparql.paths import Ends, PathWalks
 
 Solution: TypeAlias = dict[str, Term]
@@ -45,6 +45,8 @@ _Step: TypeAlias = Callable[[Iterable[_Tuple]], Iterator[_Tuple]]
 
 LAZY_ROWS: Final = 64
 """Solutions that are extended lazily one by one, so that ASK, EXISTS and LIMIT do not read everything."""
+REMEMBERED_TERMS: Final = 1 << 13
+"""Terms whose test by a condition is remembered."""
 CHUNK_ROWS: Final = 1 << 15
 """Solutions that are grouped together by the terms in which they agree."""
 
@@ -69,10 +71,7 @@ class Block:
         used = {variable.name for triple in patterns for variable in triple_variables(triple)}
         self._known = tuple(name for name in bound if name in used)
         ordered = list(_ordered(patterns, graph, set(self._known)))
-        tests = [
-            _Test(condition, frozenset(var.name for var in expression_variables(condition)) & used)
-            for condition in conditions
-        ]
+        tests = [_Test(condition, _read_variables(condition) & used) for condition in conditions]
         self._run, names = _planned(ordered, graph, self._known, tests)
         self._names = tuple(name for name in names if not name.startswith("_:"))
         self._hidden = len(self._names) < len(names)
@@ -88,6 +87,12 @@ class Block:
         if not start:
             return (dict(zip(names, row, strict=True)) for row in rows)
         return ({**start, **dict(zip(names, row, strict=True))} for row in rows)
+
+
+@lru_cache(maxsize=4096)
+def _read_variables(condition: Expression) -> frozenset[str]:
+    """The names of the variables that a condition reads; blocks over many contents have the same conditions."""
+    return frozenset(var.name for var in expression_variables(condition))
 
 
 def _substituted(triple: TriplePattern, fixed: Mapping[str, Term]) -> TriplePattern:
@@ -165,7 +170,18 @@ class _Test:
 
     def on(self, names: tuple[str, ...]) -> Callable[[_Tuple], bool]:
         """The compiled test for solutions with these variables."""
-        return row_condition(self.condition, names)
+        if len(self.variables) != 1 or not is_pure(self.condition):
+            return row_condition(self.condition, names)
+        (name,) = self.variables
+        place, holds = names.index(name), _term_test(self.condition, name)
+        return lambda row: holds(row[place])
+
+
+@lru_cache(maxsize=64)
+def _term_test(condition: Expression, name: str) -> Callable[[Term], bool]:
+    """The test of a condition on one variable, which remembers terms: the contents of windows share most of them."""
+    holds = row_condition(condition, (name,))
+    return lru_cache(maxsize=REMEMBERED_TERMS)(lambda term: holds((term,)))
 
 
 def _planned(

@@ -118,7 +118,7 @@ class _Compiler:
 
     def __init__(self, expression: Expression, access: _Access) -> None:
         self._access = access
-        calls = Counter(part for part in every_expression(expression) if isinstance(part, Call) and _is_pure(part))
+        calls = Counter(part for part in every_expression(expression) if isinstance(part, Call) and is_pure(part))
         self._repeated = {call for call, count in calls.items() if count > 1}
         self._steps: dict[Expression, _Step] = {}
         self.step = self._compiled(expression)
@@ -146,12 +146,12 @@ class _Compiler:
         if name in EXTENSIONS:
             return _many(EXTENSIONS[name], steps)
         step = _function(name, call, steps)
-        if not expression_variables(call) and _is_pure(call):
+        if not expression_variables(call) and is_pure(call):
             return _constant(step((), None))
         return _once(step) if call in self._repeated else step
 
 
-def _is_pure(tree: Expression) -> bool:
+def is_pure(tree: Expression) -> bool:
     """Whether the value depends on the terms only: EXISTS and extensions may give another value each time."""
     return not any(
         isinstance(part, Exists) or (isinstance(part, Call) and part.operator in EXTENSIONS)

@@ -9,6 +9,7 @@ from streamgauge.query import parse
 from streamgauge.suites.experiments import ExperimentError, read, read_file, read_text
 from streamgauge.suites.experiments.plan import plan_variants
 from streamgauge.suites.experiments.runner import ExperimentContext, run_variants
+from streamgauge.suites.experiments.stages import Pipeline
 
 FILE = """name = "e"
 
@@ -93,6 +94,15 @@ def test_what_is_wrong_is_named_with_its_line(path, old, new, line, words):
 def test_one_variant_is_wanted_where_only_one_can_be_used(path):
     with pytest.raises(ExperimentError, match=r"it has 8 variants, but one is needed: .*-D 'query=\{ name = "):
         read(path)
+
+
+def test_the_pipeline_has_the_runs_of_every_variant(path):
+    context = ExperimentContext(path.parent / "out", lambda: pytest.fail("no Spark here"))
+    file = read_file(path)
+    stages = [Pipeline(one.experiment, context, path.parent, point=one.point) for one in file.variants]
+    names = [trial.name for pipeline in stages for trial in pipeline.trials]
+    assert names == [trial.name for planned in plan_variants(file.variants) for trial in planned.trials]
+    assert len(set(names)) == 8
 
 
 @pytest.mark.slow

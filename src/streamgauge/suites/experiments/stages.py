@@ -7,8 +7,8 @@ generated, answered and judged by Spark alone.
 
 import json
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
@@ -97,7 +97,7 @@ Done = Callable[[StageResult], object]
 
 @dataclass(frozen=True)
 class Pipeline:
-    """An experiment's stages: run folders and report go to ``context.out``, stream tables to ``streams``.
+    """The stages of a variant of an experiment: run folders go to ``context.out``, stream tables to ``streams``.
 
     A ``master``, or streams on another file system, moves stages to Spark; otherwise they run in this process.
     """
@@ -107,6 +107,7 @@ class Pipeline:
     streams: Place
     master: str | None = None
     done: Done = lambda _result: None
+    point: Mapping[str, str] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic
 
     @cached_property
@@ -117,7 +118,7 @@ class Pipeline:
     @cached_property
     def trials(self) -> tuple[Trial, ...]:
         """The runs, in order; ExperimentError for an engine that cannot read streams on that file system."""
-        trials = plan_runs(self.experiment, self.planned)
+        trials = plan_runs(self.experiment, self.planned, self.point)
         refuse_streams(self.experiment.workload, self.planned.query)
         other = [trial.system for trial in trials if trial.system != SPARK]
         static = any(trial.static for trial in trials)

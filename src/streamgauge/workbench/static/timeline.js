@@ -27,36 +27,32 @@ export const place = (svg, event) => event.clientX - svg.getBoundingClientRect()
 // `host` stays when its picture is replaced; `show` draws the times [first, last], or all for null.
 export function openTimeline(host, show) {
   let timer = 0
-  let wanted = null  // what is shown while the server draws
+  let drawn = {}  // the picture and the times that it was drawn for
 
+  // Until the server has drawn them, the times of `view` are a part of the picture, moved and stretched.
   function look(view) {
     const now = span(host)
     if (!now) return
-    const { svg, first, last, left, right, from, to } = now
+    const { svg, left, right, from, to } = now
+    if (drawn.svg !== svg) drawn = { svg, first: now.first, last: now.last }
     const whole = !view || view[1] - view[0] >= to - from
-    wanted = whole ? [from, to] : view
-    const scale = (right - left) / Math.max(1, last - first)
-    const x = left + (wanted[0] - first) * scale
-    const wide = (wanted[1] - wanted[0]) * scale * svg.width.baseVal.value / (right - left)
-    svg.setAttribute("preserveAspectRatio", "none")
-    const begin = x - left * wide / svg.width.baseVal.value
-    svg.setAttribute("viewBox", `${begin} 0 ${wide} ${svg.height.baseVal.value}`)
-    svg.classList.add("stretched")  // words and boxes keep their shape, names their place
-    const zoom = String(svg.width.baseVal.value / wide)
-    if (svg.style.getPropertyValue("--zoom") !== zoom) svg.style.setProperty("--zoom", zoom)
-    for (const name of svg.querySelectorAll(".heading")) name.setAttribute("x", begin + left * wide / svg.width.baseVal.value)
+    const [first, last] = whole ? [from, to] : view
+    Object.assign(svg.dataset, { first, last })
+    const zoom = (drawn.last - drawn.first) / (last - first)
+    const shift = left * (1 - zoom) + (right - left) * (drawn.first - first) / (last - first)
+    for (const part of svg.querySelectorAll(".timed")) part.style.transform = `matrix(${zoom},0,0,1,${shift},0)`
     clearTimeout(timer)
-    timer = setTimeout(() => { const view = wanted; wanted = null; show(whole ? null : view) }, SOON_MS)
+    timer = setTimeout(() => show(whole ? null : view), SOON_MS)
   }
 
   // Zoom by a factor around a time, which keeps its place; pan by a share of what is shown.
   function turn(factor, around, by = 0) {
     const now = span(host)
     if (!now) return
-    const [first, last] = wanted ?? [now.first, now.last]
+    const { first, last } = now
     const length = Math.min(now.to - now.from, Math.max(2, Math.round((last - first) * factor)))
     const at = around ?? (first + last) / 2
-    const start = at - (at - first) * length / Math.max(1, last - first) + by * (last - first)
+    const start = at - (at - first) * length / (last - first) + by * (last - first)
     const begin = Math.round(Math.min(Math.max(start, now.from), now.to - length))
     look([begin, begin + length])
   }
@@ -69,7 +65,7 @@ export function openTimeline(host, show) {
     if (!region || !now || !(event.ctrlKey || event.metaKey || region.contains(document.activeElement))) return
     event.preventDefault()
     if (Math.abs(event.deltaX) > Math.abs(event.deltaY)) turn(1, null, Math.sign(event.deltaX) / 8)
-    else turn(event.deltaY < 0 ? 1 / NOTCH : NOTCH, wanted ? null : timeAt(now, event))
+    else turn(event.deltaY < 0 ? 1 / NOTCH : NOTCH, timeAt(now, event))
   }, { passive: false })
 
   const KEYS = { "+": [1 / NOTCH], "=": [1 / NOTCH], "-": [NOTCH], ArrowLeft: [1, null, -1 / 4], ArrowRight: [1, null, 1 / 4] }

@@ -42,17 +42,23 @@ SIGNS: Final = {
 
 @dataclass(frozen=True, slots=True)
 class ReportPair:
-    """A report of A, of B or of both at one instant (ms), with the sentence why they differ.
+    """A report of A, of B or of both at one instant (ms).
 
-    ``field`` is the field of the semantics behind the difference, several joined by ``and``, empty where none is found.
+    ``field`` is the field of the semantics behind the difference, several joined by ``and``, empty where none is found;
+    ``sides`` are the evaluations of a report that differs.
     """
 
     instant: int
     change: ReportChange
     a: Candidate | None
     b: Candidate | None
-    why: str = ""
     field: str = ""
+    sides: tuple[PlaygroundEvaluation, PlaygroundEvaluation] | None = None
+
+    @property
+    def why(self) -> str:
+        """The sentence why A and B differ; found when it is read, as a page shows few of many differences."""
+        return "" if self.sides is None else why(self, *self.sides)
 
 
 Again: TypeAlias = Callable[[Semantics], PlaygroundEvaluation]
@@ -98,7 +104,7 @@ def _at(instant: int, a: list[Candidate], b: list[Candidate]) -> Iterator[Report
 
 
 def compared(a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again) -> tuple[ReportPair, ...]:
-    """The reports side by side, each difference with its reason.
+    """The reports side by side, each difference with the field behind it.
 
     ``again`` evaluates semantics between the two, where they differ in several fields: the field at whose change a
     report became that of B is named.
@@ -107,13 +113,10 @@ def compared(a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again) -> 
     if all(pair.change is ReportChange.SAME for pair in pairs):
         return pairs
     blamed = _blamed(a, b, pairs, again)
-    return tuple(_explained(pair, a, b, blamed.get(pair.instant, "")) for pair in pairs)
-
-
-def _explained(pair: ReportPair, a: PlaygroundEvaluation, b: PlaygroundEvaluation, field: str) -> ReportPair:
-    if pair.change is ReportChange.SAME:
-        return pair
-    return replace(pair, why=why(pair, a, b), field=field)
+    return tuple(
+        pair if pair.change is ReportChange.SAME else replace(pair, field=blamed.get(pair.instant, ""), sides=(a, b))
+        for pair in pairs
+    )
 
 
 def steps(a: Semantics, b: Semantics) -> list[tuple[tuple[str, ...], Semantics]]:

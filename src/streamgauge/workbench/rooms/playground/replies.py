@@ -36,7 +36,7 @@ LISTED_TOGETHER: Final = 120
 def answer_json(result: PlaygroundResult, *, brief: bool = False) -> dict[str, Any]:
     """A result as JSON values: times in ms, terms in the simple notation where it can say them.
 
-    The ``brief`` one leaves out triples, contents, rows and differences.
+    The ``brief`` one has the times of the elements in place of elements, contents, rows and differences.
     """
     document = {
         "dialect": result.dialect,
@@ -47,13 +47,13 @@ def answer_json(result: PlaygroundResult, *, brief: bool = False) -> dict[str, A
             for trouble in result.troubles
         ],
         "query": _query(result),
-        "elements": [{"number": element.sequence, "time": element.time} for element in result.stream.elements],
-        "places": [list(place) for place in result.stream.places],
+        "places": result.stream.places,
         "simple": _simple(result),
         "fields": _sentences(result),
         "summary": summary(result.pairs) if result.b is not None else "",
     }
-    return document if brief else {**document, **_details(result)}
+    more = {"times": [element.time for element in result.stream.elements]} if brief else _details(result)
+    return {**document, **more}
 
 
 def _details(result: PlaygroundResult) -> dict[str, Any]:

@@ -29,7 +29,9 @@ export function openHistory(read, restore) {
   }
 
   // The address that opens a step's state, once the server has said it.
-  function address(of, href) { if (of === step) enter("replace", history.state.form, href) }
+  function address(of, href) {
+    if (of === step && new URL(href, location.href).href !== location.href) enter("replace", history.state.form, href)
+  }
 
   function undo() { record(); if (step > 0) history.back() }
   function redo() { if (step < newest) history.forward() }

@@ -252,7 +252,7 @@ async function move(circle, by, to) {
   const written = answer?.places[number]
   if (!written) { trouble("stream", "only elements in the simple notation can be moved: write the stream simply first"); return }
   const text = [...form.elements.stream.value]
-  const time = to ?? answer.elements[number].time + by
+  const time = to ?? answer.times[number] + by
   text.splice(written[0], written[1] - written[0], String(time))
   form.elements.stream.value = text.join("")
   await evaluate()
@@ -280,10 +280,11 @@ function part(text, number) {
 async function add(time) {
   if (!answer?.places.length) { trouble("stream", "elements are added to a stream in the simple notation that has one already"); return }
   const text = [...form.elements.stream.value]
-  const nearest = answer.elements.reduce((best, each) => Math.abs(each.time - time) < Math.abs(best.time - time) ? each : best)
-  const before = answer.elements.filter(each => each.time <= time).pop()
-  const written = `${time}${part(text, nearest.number).body.join("").trimEnd()}`
-  if (before) text.splice(part(text, before.number).end, 0, `\n${written}`)
+  const { times } = answer
+  const nearest = times.reduce((best, each, number) => Math.abs(each - time) < Math.abs(times[best] - time) ? number : best, 0)
+  const before = times.findLastIndex(each => each <= time)
+  const written = `${time}${part(text, nearest).body.join("").trimEnd()}`
+  if (before >= 0) text.splice(part(text, before).end, 0, `\n${written}`)
   else text.unshift(`${written}\n`)
   form.elements.stream.value = text.join("").replace(/\n[ \t]*\|/g, "\n")
   await evaluate()
@@ -297,7 +298,7 @@ async function remove(circle) {
   text.splice(start, end - start + (end < text.length ? 1 : 0))
   form.elements.stream.value = text.join("")
   await evaluate()
-  focusElement(Math.min(number, answer.elements.length - 1))
+  focusElement(Math.min(number, answer.times.length - 1))
 }
 
 drawn.addEventListener("dblclick", event => {
