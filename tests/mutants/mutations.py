@@ -121,13 +121,20 @@ class _Changes(cst.CSTVisitor):
         if _is_left_alone(node):
             return False
         self.found += [
-            Change(self._lines[-1], ".".join(self._names), node, new, place)
+            Change(self._line(node, new), ".".join(self._names), node, new, place)
             for kind, operator in mutation_operators
             if isinstance(node, kind)
             for new in operator(node)
             if not _drops(node, new)
         ]
         return True
+
+    def _line(self, old: cst.CSTNode, new: cst.CSTNode) -> int:
+        """Where a change shows: its node's line, or that of the case that a ``match`` no longer has."""
+        if not (isinstance(old, cst.Match) and isinstance(new, cst.Match)):
+            return self._lines[-1]
+        (gone,) = set(old.cases) - set(new.cases)
+        return int(self.get_metadata(PositionProvider, gone.body.body[0]).start.line)
 
     def on_leave(self, original_node: cst.CSTNode) -> None:
         self._lines.pop()
