@@ -9,8 +9,8 @@ from streamgauge.model.semantics import R2S, EmptyAggregate
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging import gracious as searching
-from streamgauge.oracle.judging.gracious import gracious, refuse
-from streamgauge.oracle.judging.oracle import JudgingRules, check
+from streamgauge.oracle.judging.gracious import fit_alone, fitted, gracious, refuse
+from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, check
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import RSPQL, SENS
 from streamgauge.semantics.refusal import RefusedError
@@ -85,6 +85,27 @@ def test_as_much_as_the_budget_allows_is_tried_and_the_rest_is_said(monkeypatch)
         "each two, and there are too many.",
     )
     assert near.judgement is whole.judgement is Judgement.WRONG
+
+
+def test_a_window_alone_fits_as_it_does_among_the_others(monkeypatch):
+    held, run = stream(TEXT), answering(rows([6, 7, 8, 9, 10, 11]))
+    window = graced(run).windows[1]
+    unit = RowScores(run, definition(held), JudgingRules()).units(0)[1]
+    alone = fit_alone(run, held, 0, unit, 1, 1)
+    assert fitted(window, unit.report.due.views[0], alone.fit) == window
+    assert (window.borders, window.fitted, alone.near) == ((6, 12), (1.0, 1.0), None)
+    narrow = fit_alone(run, held, 0, unit, 1, 5)  # at most 1 ms away
+    assert (narrow.fit.first, narrow.fit.last, narrow.near) == (6, 10, None)
+    negated = right_run(RSPQL, text=TEXT, sparql=NEGATED)
+    negated = replace(negated, answers=run.answers)
+    monkeypatch.setattr(searching, "BUDGET", 3 * 5 * 105)
+    part = fit_alone(negated, held, 0, unit, 3, 1)
+    assert (part.fit.first, part.fit.last, part.near) == (
+        5,
+        9,
+        1,
+    )  # of two times for each border, the earlier of equals
+    assert fit_alone(negated, held, 0, unit, 20, 1) == searching.FittedWindow(None, None)
 
 
 def test_what_nothing_is_left_for_is_not_searched_and_said(monkeypatch):

@@ -123,8 +123,6 @@ def _constants(pattern: al.Pattern) -> Iterator[str]:
             yield from _constants(right)
         case al.LeftJoin(left=left) | al.Minus(left=left):
             yield from _constants(left)
-        case al.Union() | al.Values():
-            return
         case _:
             inner = getattr(pattern, "pattern", None)
             if inner is not None:

@@ -230,8 +230,8 @@ class PossibleAnswers:
                 if len(moves) == 1:
                     ((other, condition),) = moves
                     moved = True
-                    if other is not None and not self._take(need, other):
-                        return False
+                    if other is not None:
+                        self._take(need, other)
                     continue
                 supply.update({other for other, _ in moves if other is not None})
                 if fewest is None or len(moves) < len(fewest[1]):

@@ -50,8 +50,7 @@ def computes(tree: a.Expression, bound: frozenset[a.Var]) -> bool:
         case a.Call(operator=operator, arguments=arguments):
             own = operator in BINARY or operator in UNARY or operator in CASTS
             return own or any(computes(argument, bound) for argument in arguments)
-        case _:
-            return False
+    return False
 
 
 def restated(pattern: a.Pattern) -> a.Pattern:
