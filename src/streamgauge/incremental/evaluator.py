@@ -52,7 +52,7 @@ class OperatorTree:
         pattern = builder.normal.pattern(plain.pattern)
         self._pull, self._effort = builder.pull, builder.effort
         self.root = picked(builder.build(pattern, frozenset(inner)), inner)
-        self.watched = False
+        self.watched, self.grouped = False, bool(builder.groups)
         self.variables = columns(form)
         nothing = _nothing(pattern, empty, builder.groups, len(self.variables))
         outer = wanted(form)
@@ -173,6 +173,8 @@ class KeptAnswer:
         common: CommonGroups | None = None,
     ) -> None:
         self.tree = OperatorTree(form, names, empty_aggregate, leaf, effort, ranked, common)
+        self.bags: Sequence[Bag] = ()
+        """Those of its leaves where it changes by them alone; an aggregation may be fed by another query's."""
         self.variables = self.tree.variables
         self._first = self.tree.pull()
         self._shown: Bag = {}

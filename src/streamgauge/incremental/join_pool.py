@@ -23,6 +23,7 @@ class JoinPool:
     def __init__(self) -> None:
         self._asked: list[Leaf] = []
         self._shared: dict[int, SharedSolutions] = {}
+        self._solutions: list[SharedSolutions] = []
 
     @property
     def moved(self) -> bool:
@@ -43,14 +44,28 @@ class JoinPool:
     def leaves(self) -> list[Leaf]:
         """The patterns that are joined, once all are asked for, each with the bag of its solutions."""
         leaves, self._shared = joined_once(self._asked)
+        self._solutions = [*dict.fromkeys(self._shared.values())]
         return leaves
 
     def taken(self, bag: Bag) -> Bag:
         """The change of what was asked for with a bag since it was taken last."""
         shared = self._shared.get(id(bag)) if self._shared else None
-        if shared is not None:
+        if shared is not None and self.pending(shared.found):
             shared.hand_out(self.change(shared.found))
         return self.change(bag)
+
+    def hand_out(self) -> set[int]:
+        """Solutions that are shared go to those that ask for them: the ids of the bags that have changed."""
+        pending = [solutions for solutions in self._solutions if self.pending(solutions.found)]
+        return set[int]().union(*[solutions.hand_out(self.change(solutions.found)) for solutions in pending])
+
+    def shares(self, bag: Bag) -> bool:
+        """Whether only ``hand_out`` changes a bag."""
+        return id(bag) in self._shared
+
+    def pending(self, bag: Bag) -> bool:
+        """Whether solutions may have changed since a bag was taken."""
+        return bool(bag)
 
     def change(self, bag: Bag) -> Bag:
         """The rows that a bag has, which it has no more."""

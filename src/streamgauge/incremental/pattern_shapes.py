@@ -99,12 +99,14 @@ class SharedSolutions:
         among = Call("IN", (Var(key), *dict.fromkeys(constants[at] for constants, _ in asked)))
         self.request = BgpRequest(graph, BGP(patterns), (*kind.conditions, among), (key, *kind.output))
 
-    def hand_out(self, change: Bag) -> None:
-        """A change of the solutions goes to those that ask for them."""
-        bags = self._bags
+    def hand_out(self, change: Bag) -> set[int]:
+        """A change of the solutions goes to those that ask for them: the ids of their bags."""
+        bags, touched = self._bags, set[int]()
         for row, count in change.items():
             for bag in bags.get(row[0], ()):
                 add(bag, row[1:], count)
+                touched.add(id(bag))
+        return touched
 
 
 def joined_once(asked: Sequence[Leaf]) -> tuple[list[Leaf], dict[int, SharedSolutions]]:

@@ -65,6 +65,10 @@ class SnapshotContents(JoinPool):
             raise UnsupportedError("GRAPH over each graph: spread the query first")
         return super().ask(request)
 
+    def pending(self, bag: Bag) -> bool:
+        """Whether solutions were not taken at this look."""
+        return bool(bag) or (id(bag) in self._matches and self._matches[id(bag)].fresh)
+
     def change(self, bag: Bag) -> Bag:
         """The solutions of a pattern, nothing when they were taken before."""
         matches = self._matches.get(id(bag))
@@ -272,7 +276,7 @@ class Matches:
         for relation in planned.relations:
             parted.ask(relation)
         self._conditions = [pending(condition) for condition in planned.conditions]
-        self._fresh = self.multiplied = False
+        self.fresh = self.multiplied = False
         uses = [
             (name, relation, place)
             for at, relation in enumerate(self._relation_of)
@@ -283,20 +287,20 @@ class Matches:
 
     def renew(self) -> None:
         """A new look begins."""
-        self._fresh = True
+        self.fresh = True
 
     def take(self) -> Bag:
         """The bag of solutions, nothing when it was taken before."""
-        if not self._fresh:
+        if not self.fresh:
             return {}
-        self._fresh = False
+        self.fresh = False
         return self._parted.bag(self._joined(), self._output)
 
     def rows(self) -> list[Row]:
         """The solutions as rows in which equal ones stand as often as they are found; in place of ``take``."""
-        if not self._fresh:
+        if not self.fresh:
             return []
-        self._fresh = False
+        self.fresh = False
         return self._parted.rows(self._joined(), self._output)
 
     def shared(self) -> dict[str, set[Term]]:

@@ -40,7 +40,7 @@ from streamgauge.incremental.ir import (
     tuple_of,
 )
 from streamgauge.incremental.join_pool import JoinPool
-from streamgauge.incremental.operators import Bag, Pull, Take
+from streamgauge.incremental.operators import Bag, Pull
 from streamgauge.incremental.pattern_shapes import Leaf
 from streamgauge.incremental.plan import (
     BgpRequest,
@@ -95,13 +95,17 @@ class WindowJoins(JoinPool):
         """The bags that changes are put into."""
         return [bag for _, bag in self.leaves] + [rows.found for some in self._stamps.values() for rows in some]
 
-    def leaf(self, request: BgpRequest) -> Take:
-        """Request the solutions of a pattern."""
+    def ask(self, request: BgpRequest) -> Bag:
+        """Request the solutions of a pattern, or rows of stamps."""
         stamps = stamp_rows(request) if self._stamped else None
         if stamps is None:
-            return super().leaf(request)
+            return super().ask(request)
         self._stamps.setdefault(request.graph, []).append(stamps)
-        return partial(self.taken, stamps.found)
+        return stamps.found
+
+    def pending(self, bag: Bag) -> bool:
+        """Whether solutions may have changed since a bag was taken: a second plan does not say."""
+        return bool(bag) or (bool(self._skewed) and id(bag) in self._skewed)
 
     def change(self, bag: Bag) -> Bag:
         """The rows that a bag has, which it has no more, with those that a second plan finds."""

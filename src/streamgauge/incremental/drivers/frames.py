@@ -6,6 +6,7 @@ merged: which instants come up to a time, what moves there, which of them may re
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from heapq import merge
 from itertools import groupby
 from operator import itemgetter
@@ -17,12 +18,13 @@ from streamgauge.incremental.crossovers import WHOLE_LOOKS
 from streamgauge.incremental.drivers.content import AnyChange, BufferedContent, Latest, WindowContent, change_detector
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.join_pool import JoinPool
-from streamgauge.incremental.plan import Feed
+from streamgauge.incremental.operators import Bag, Take
+from streamgauge.incremental.plan import BgpRequest, Feed
 from streamgauge.incremental.snapshot import SnapshotContents, Snapshots
 from streamgauge.incremental.window_joins import WindowJoins
 from streamgauge.incremental.window_pieces import WindowBegins
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import Borders, Due, Report, Scope, Semantics, Tick
+from streamgauge.model.semantics import Borders, Due, EmptyAggregate, Report, Scope, Semantics, Tick
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.instants import NOW_GRAPH, now_fact, uses_now
 from streamgauge.query.stamps import reads_time, stamped_predicates, stamps_graph, uses_timestamp
@@ -157,12 +159,31 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
     if begins is not None or _ticks(queries, semantics):
         pool = ColumnJoins(begins)
     common = CommonGroups(pool.pull) if len(queries) > 1 else None
-    kept = [KeptAnswer(query.form, pool.leaf, empty, names, ranked=True, common=common) for query in queries]
+    kept = [_kept(query, pool, empty, names, common) for query in queries]
     pool.over(_graph(first.windows[0]))
     pool.feeds(None)
     for window in kept:
         window.begin()
     return pool, kept
+
+
+def _kept(
+    query: ContinuousQuery,
+    pool: JoinPool,
+    empty: EmptyAggregate,
+    names: Sequence[Term],
+    common: CommonGroups | None,
+) -> KeptAnswer:
+    """The answer of a query, with the bags by whose changes alone it changes."""
+    bags: list[Bag] = []
+
+    def leaf(request: BgpRequest) -> Take:
+        bags.append(pool.ask(request))
+        return partial(pool.taken, bags[-1])
+
+    answer = KeptAnswer(query.form, leaf, empty, names, ranked=True, common=common)
+    answer.bags = () if answer.tree.grouped else bags
+    return answer
 
 
 def _ticks(queries: Sequence[ContinuousQuery], semantics: Semantics) -> bool:

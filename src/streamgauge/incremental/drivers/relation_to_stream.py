@@ -1,14 +1,16 @@
 """The relation-to-stream side of a query: Rstream, Istream, Dstream or both changes, from changes of its solutions."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TypeAlias
 
 from streamgauge.incremental.evaluator import KeptAnswer, OperatorTree
-from streamgauge.incremental.operators import repeated
+from streamgauge.incremental.join_pool import JoinPool
+from streamgauge.incremental.operators import Bag, repeated
 from streamgauge.incremental.query_forms import RowOrder
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer, AnswerKind
+from streamgauge.model.engine import Emit
 from streamgauge.model.semantics import R2S, Counting, Grain, Semantics, Tick
 from streamgauge.model.terms import Row
 
@@ -26,7 +28,7 @@ class RelationToStream:
         semantics: Semantics,
         emit: Callable[[Answer], None],
     ) -> None:
-        self._evaluator, self._r2s, self._emit = evaluator, r2s, emit
+        self._evaluator, self._r2s, self.emit = evaluator, r2s, emit
         self._semantics = semantics
         self._sets = semantics.answers is Counting.SET
         self._kind = answer_kind(form)
@@ -50,15 +52,21 @@ class RelationToStream:
             return
         answer = Answer(self._evaluator.variables, added, removed, self._kind, instant, scope)
         if self._semantics.grain is Grain.REPORT or len(added) + len(removed) < 2:
-            self._emit(answer)
+            self.emit(answer)
             return
         for row_answer in answer.row_by_row():
-            self._emit(row_answer)
+            self.emit(row_answer)
 
     @property
     def operator_tree(self) -> OperatorTree:
         """The operators that keep the query's solutions."""
         return self._evaluator.tree
+
+    @property
+    def bags(self) -> Sequence[Bag]:
+        """The bags without a change in which a report has nothing to send; none where there may be other reasons."""
+        deltas = self._r2s is not R2S.RSTREAM and not self._semantics.notify_empty
+        return self._evaluator.bags if deltas else ()
 
     @property
     def stateless(self) -> bool:
@@ -126,3 +134,44 @@ def answer_kind(form: al.QueryForm) -> AnswerKind:
     if isinstance(form, al.Select):
         return "solutions"
     return "boolean" if isinstance(form, al.Ask) else "triples"
+
+
+class SharedReports:
+    """The reports of queries over the same windows, of which those are not asked that have nothing to send.
+
+    A query sleeps whose patterns are joined once with those of others: its bags are changed by what is handed out
+    alone. ``reporting`` takes the answer that is being evaluated.
+    """
+
+    def __init__(self, streamings: Sequence[RelationToStream], pool: JoinPool) -> None:
+        self.streamings, self._pool = streamings, pool
+        self.reporting: Emit | None = None
+        self._reported: Sequence[RelationToStream] = ()
+        self._awake: list[int] | None = None
+        self._sleepers: dict[int, int] = {}
+
+    @property
+    def silent(self) -> bool:
+        """Whether the last report had nothing to send."""
+        return all(streaming.silent for streaming in self.streamings)
+
+    def report(self, instant: int, scope: tuple[int, int]) -> None:
+        """Evaluate what may have changed, and send it."""
+        for streaming in self._reported:
+            streaming.silent = True
+        self._reported = [self.streamings[at] for at in self._woken()]
+        for streaming in self._reported:
+            self.reporting = streaming.emit
+            streaming.report(instant, scope)
+        self.reporting = None
+
+    def _woken(self) -> Sequence[int]:
+        """The places of the queries whose answers may have changed since the last report, of all at the first."""
+        touched = self._pool.hand_out()
+        if self._awake is None:
+            bags = [streaming.bags for streaming in self.streamings]
+            asleep = [bool(own) and all(map(self._pool.shares, own)) for own in bags]
+            self._sleepers = {id(bag): at for at, own in enumerate(bags) if asleep[at] for bag in own}
+            self._awake = [at for at, sleeps in enumerate(asleep) if not sleeps]
+            return range(len(bags))
+        return sorted({*self._awake, *(self._sleepers[bag] for bag in touched if bag in self._sleepers)})

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Collection, Sequence
 from heapq import heappop, heappush
 from itertools import count, islice
-from typing import TYPE_CHECKING, TypeAlias, cast
+from typing import TYPE_CHECKING, TypeAlias
 
 from streamgauge.incremental.drivers.frames import (
     NEVER,
@@ -21,7 +21,7 @@ from streamgauge.incremental.drivers.frames import (
     frames,
     report_instant,
 )
-from streamgauge.incremental.drivers.relation_to_stream import RelationToStream
+from streamgauge.incremental.drivers.relation_to_stream import RelationToStream, SharedReports
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Emit
 from streamgauge.model.query import ContinuousQuery
@@ -83,18 +83,18 @@ class WindowDriver:
 
     Times are ms. Reports are due as docs/semantics.md says: under window close (or periodic, or time-driven ticks) when
     time passes an instant, at a count-based window's triples, else at the ticks of the elements themselves. Elements of
-    streams that the query does not name are left out. ``reporting`` takes the answer that is being evaluated.
+    streams that the query does not name are left out.
     """
 
     def __init__(self, queries: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
         self._queries, self._semantics = [query for query, _ in queries], semantics
-        self._emits = [emit for _, emit in queries]
         self._pool, answers = evaluators(self._queries, semantics)
-        self._streamings = [
+        streamings = [
             RelationToStream(query.form, answer, query.r2s or semantics.r2s, semantics, emit)
-            for query, answer, emit in zip(self._queries, answers, self._emits, strict=True)
+            for (query, emit), answer in zip(queries, answers, strict=True)
         ]
-        self.operator_trees = [streaming.operator_tree for streaming in self._streamings]
+        self._reports = SharedReports(streamings, self._pool)
+        self.operator_trees = [streaming.operator_tree for streaming in streamings]
         query = self._queries[0]
         self._at_once = all(sent_at_once(query, semantics) for query in self._queries)
         self._tick_kind = Tick.ELEMENT if self._at_once and semantics.tick is Tick.BATCH else semantics.tick
@@ -103,7 +103,7 @@ class WindowDriver:
         self._counting = any(window.window.kind == "count" for window in query.windows)
         self._non_empty = Report.NON_EMPTY in semantics.report
         self._quiet = is_quiet(semantics)
-        whole = all(streaming.stateless for streaming in self._streamings)
+        whole = all(streaming.stateless for streaming in streamings)
         self._sent_from = _EARLY if semantics.since is None or not whole else semantics.since
         self._nothing, self._silent = 0, False  # looks at nothing since the last one at something; nothing was sent
         self._of: dict[str, tuple[Frame, ...]] = {window.stream: () for window in query.windows}
@@ -114,8 +114,7 @@ class WindowDriver:
         self._held: list[tuple[int, int, int, StreamElement]] = []
         self._arrivals = count()  # parts elements of one time and number, as two streams may have
         self._batch: deque[Arrived] = deque()
-        self._admission, self._heard, self._looked = Admission(self._of), False, False
-        self.late, self.reporting = 0, cast("Emit | None", None)
+        self._admission, self._heard, self._looked, self.late = Admission(self._of), False, False, 0
         if semantics.origin is not Origin.FIRST:
             self._begin(semantics.t0)
 
@@ -253,7 +252,7 @@ class WindowDriver:
         assert isinstance(frame, TimeFrame)
         if not len(ticks.instants):
             return
-        if ticks.joined(self._pool.in_columns, frame, self._streamings, self._non_empty, self._look_at_tick):
+        if ticks.joined(self._pool.in_columns, frame, self._reports.streamings, self._non_empty, self._look_at_tick):
             self._ticked = int(ticks.instants[-1])
             return
         for time, triples in ticks.one_by_one():
@@ -288,6 +287,11 @@ class WindowDriver:
             self._report_up_to(time)
         self._release(time + 1)
         self._finish_batch(time)
+
+    @property
+    def reporting(self) -> Emit | None:
+        """The taker of the answer that is being evaluated."""
+        return self._reports.reporting
 
     @property
     def bounded(self) -> bool:
@@ -486,15 +490,11 @@ class WindowDriver:
             self._looked = True
             holding = any(frame.content.held for frame in self._frames)
             self._nothing = 0 if holding else self._nothing + 1
-            silent = all(streaming.silent for streaming in self._streamings)
-            self._silent = not holding and self._now is None and silent
+            self._silent = not holding and self._now is None and self._reports.silent
 
     def _report(self, instant: int, scope: tuple[int, int]) -> None:
         if self._now is not None:
             self._now.move(instant)
         self._pool.look()
-        for emit, streaming in zip(self._emits, self._streamings, strict=True):
-            self.reporting = emit
-            streaming.report(instant, scope)
-        self.reporting = None
+        self._reports.report(instant, scope)
         self._pool.release()
