@@ -163,6 +163,7 @@ ROUND = [[element(0)], [element(300, "b p c.")], [element(700, "a p c. c p b.")]
         [element(0, "a p b.")],
     ]
 )
+@example([*SAME[:3], 1, 1, [element(500), element(900, "a p c.")], SAME[1], *[[element(900, "b p c.")]] * 4])
 def test_different_queries_are_each_answered_as_if_they_were_alone(acts):
     queries = service(queries=100)
     seen, asks = {}, {}

@@ -312,6 +312,11 @@ class EvaluationGroup:
         return len(self._evaluations)
 
     @property
+    def renewed(self) -> bool:
+        """Whether its session is to begin anew over items of the log."""
+        return self.session is None and self.progress.next > self.start
+
+    @property
     def sparse(self) -> bool:
         """Whether most of the questions that it evaluates have ended."""
         return 2 * len(self.evaluations) < self.size

@@ -187,8 +187,8 @@ class QueryWorker:
 
     @property
     def _single(self) -> bool:
-        """Whether there is one question, which needs no log."""
-        return len(self._groups) == 1 and self._groups[0].size == 1
+        """Whether there is one question, which needs no log, unless its session is to begin anew."""
+        return len(self._groups) == 1 and self._groups[0].size == 1 and not self._groups[0].renewed
 
     @property
     def _evaluations(self) -> list[SharedEvaluation]:
