@@ -183,6 +183,13 @@ CROSSED = "SELECT ?s ?t { ?s <urn:p> ?o . ?t <urn:q> ?o }"
             (0, 6),
             (1.0, 1.0),
         ),  # one in another
+        (
+            "SELECT ?s { ?s <urn:p> ?o }",
+            "1..20: a p x. | 3: b p x. | 9: c p x.",
+            "a ; b ; c",
+            (0, 10),
+            (1.0, 1.0),
+        ),  # one ends
         (CROSSED, "1: a p x. | 3: b q x. | 9: b q y. | 10: c p y.", "_:b b", (0, 8), (0.0, 0.0)),  # a blank node
         (
             *(CROSSED, " | ".join(f"{t}: {'a p x' if t % 2 else 'b q x'}." for t in range(36)) + " | 40: c p x."),

@@ -49,7 +49,7 @@ def overlap(
         common = (wanted & actual).total()
         missing, surplus = wanted - actual, actual - wanted
         retyped: set[int] = set()
-        if computed and missing and surplus:
+        if computed:
             common += _match_by_value(missing, surplus, computed, same, retyped)
         return Overlap(common, tuple(missing.elements()), tuple(surplus.elements()), frozenset(retyped))
 

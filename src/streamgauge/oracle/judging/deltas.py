@@ -144,12 +144,12 @@ def _units(
 ) -> Iterator[WindowVerdict]:
     """The scored units: due reports aligned with answers.
 
-    ``judge`` gets none of the rows, ``_counted`` adds the counts.
+    ``judge`` gets no rows that differ, ``_counted`` adds the counts.
     """
     expected = [ExpectedReport(report.due, names, (), report.content) for report in reports]
     pairs = align(expected, answers, beside.similarity)
     for index, (i, j) in enumerate(pairs):
-        answer = None if j is None else replace(answers[j], added=(), removed=())
+        answer = None if j is None else answers[j]
         plain = judge(index, Unit(None if i is None else expected[i], answer, j, _NOTHING), when, witnesses)
         yield _counted(plain, i, j, beside, witnesses)
 

@@ -5,7 +5,7 @@ sides are candidates for a match. Worked example: in (_:a p 1), (_:a q _:b), (_:
 _:c apart by the constants beside them and _:b by its position, so each has one candidate and no search is needed.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain, count, pairwise, zip_longest
@@ -185,9 +185,10 @@ def _isomorphism(
     if {colour: len(blanks) for colour, blanks in classes.items()} != {c: len(blanks) for c, blanks in others.items()}:
         return None
     open_classes = [colour for colour, blanks in classes.items() if len(blanks) > 1]
+    # A colour stands for the rows of its blank node, in the colours of their other blank nodes: where each blank node
+    # has a colour of its own, equal colours mean equal rows.
     if not open_classes:
-        names = {others[colour][0]: blanks[0] for colour, blanks in classes.items()}
-        return names if Counter(expected.rows) == Counter(_with(names, actual.rows)) else None
+        return {others[colour][0]: blanks[0] for colour, blanks in classes.items()}
     colour = min(open_classes, key=lambda colour: len(classes[colour]))
     mark = palette.number(("chosen", colour))
     first = expected.refined({**wanted, classes[colour][0]: mark}, palette)[-1]
@@ -207,10 +208,6 @@ def _classes(colours: Colours) -> dict[int, list[Term]]:
     for blank, colour in colours.items():
         classes[colour].append(blank)
     return classes
-
-
-def _with(names: Mapping[Term, Term], rows: Iterable[Row]) -> Iterator[Row]:
-    return (tuple(term and with_blank_nodes(term, names.__getitem__) for term in row) for row in rows)
 
 
 def _likeliest(expected: Sequence[_Component], actual: Sequence[_Component]) -> dict[Term, Term]:
