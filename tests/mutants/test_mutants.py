@@ -2,9 +2,11 @@
 
 import ast
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+import streamgauge
 from tests.mutants import equivalent
 from tests.mutants.mutations import MutableFile, Mutant, difference
 from tests.mutants.reached import Reached, functions_of, kept, spans
@@ -187,6 +189,12 @@ def test_an_endless_loop_is_caught_and_equivalent_mutants_count_apart():
     assert share(several[3:]) == 100.0
     assert table(several).splitlines()[-1].split() == ["all", "files", "4", "1", "1", "1", "1", "66.7", "%"]
     assert difference("x = 1\n", "x = 2\n", "a.py").splitlines()[-2:] == ["-x = 1", "+x = 2"]
+
+
+def test_the_code_of_every_equivalent_mutant_is_there():
+    for file, _, before, _ in equivalent.proofs():
+        lines = (Path(streamgauge.__file__).parents[1] / file).read_text("utf-8").splitlines()
+        assert before in " ".join(map(str.strip, lines)), f"{file} has no {before!r}: remove its entry"
 
 
 def test_every_equivalent_mutant_has_a_proof_and_can_be_written(tmp_path):
