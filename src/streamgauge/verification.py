@@ -71,13 +71,13 @@ class VerifiedRun:
 
 
 def verify(query: Query, *streams: Stream, answers: Iterable[Given], **options: Unpack[VerifyOptions]) -> Verdict:
-    """The verdict on answers that somebody's engine gave to a query on streams that end; with its diagnosis when wrong.
+    """The verdict on the answers of any engine to a query over finite streams; with a diagnosis if it is wrong.
 
     Queries and streams are those of ``watch``. An answer is an ``Answer`` or (instant in ms or ``None``, rows): a row
     is a dictionary from variable to term (N-Triples text, or a Python number or bool), or terms in the query's order;
     an ASK's rows are ``True`` or ``False``. Options (``VerifyOptions``) are those of ``expect`` but ``windows``, and
-    ``explain``, ``exact_datatypes``. Time comes as far as the last element or the last instant that an answer names
-    unless ``advance_to`` says how far. MistakeError says in a sentence what cannot be judged.
+    ``explain``, ``exact_datatypes``. Time advances to ``advance_to``, by default to the last element or the last
+    instant of an answer. MistakeError says in a sentence what cannot be judged.
     """
     return verified(query, streams, answers, **options).verdict
 
@@ -120,7 +120,7 @@ def verified(
 
 
 def judged(run: Run, stream: Sequence[StreamElement], **options: Unpack[VerifyOptions]) -> VerifiedRun:
-    """The verdict on a run whose stream is in memory, with its diagnosis when wrong unless ``explain`` is ``False``."""
+    """The verdict on a run whose stream is in memory; a wrong one has its diagnosis unless ``explain`` is ``False``."""
     exact = options.get("exact_datatypes", False)
     with TemporaryDirectory() as scratch:
         write(stream, Path(scratch) / "part-0.parquet")
@@ -140,7 +140,7 @@ def diagnosed(
 ) -> Verdict:
     """The verdict with its diagnosis, or with a caution that says why there is none.
 
-    The search ends after ``patience`` (s) by the ``clock``, the CPU time of this thread.
+    The search ends after ``patience`` seconds of the ``clock``, by default the CPU time of this thread.
     """
     try:
         return replace(verdict, diagnosis=diagnose(run, stream, impatient(patience, clock)))
@@ -149,7 +149,7 @@ def diagnosed(
 
 
 def impatient(patience: float, clock: Callable[[], float] = thread_time) -> Progress:
-    """A listener of a search's progress that ends the search after so many seconds: PatienceError."""
+    """A progress callback that ends a search after so many seconds by raising PatienceError."""
     until = clock() + patience
 
     def look(_done: int, _of: int) -> None:
@@ -160,7 +160,7 @@ def impatient(patience: float, clock: Callable[[], float] = thread_time) -> Prog
 
 
 def query_text(query: ContinuousQuery) -> str:
-    """The query in RSP-QL, plain SPARQL where RSP-QL cannot say all of it."""
+    """The query in RSP-QL, or in plain SPARQL if RSP-QL cannot express it."""
     try:
         return print_query(query, "rspql")
     except ValueError:
@@ -170,7 +170,7 @@ def query_text(query: ContinuousQuery) -> str:
 def _horizon(
     stated: int | str | None, query: ContinuousQuery, course: Course, answers: Sequence[Answer], before: int
 ) -> int:
-    """How far time came, ms; ``before`` everything where nothing came."""
+    """The end of time (ms); ``before`` if nothing arrived."""
     if stated == "windows":
         return before if course.last is None else all_closed(query.windows, course.last)
     if stated is not None:
@@ -187,7 +187,7 @@ def columns_of(query: ContinuousQuery, semantics: Semantics) -> tuple[str, ...]:
 
 
 def answer_of(item: Given, query: ContinuousQuery, names: tuple[str, ...], number: int) -> Answer:
-    """An answer from (instant, rows), its columns in order; AnswersError names the answer by its number, from 1."""
+    """The Answer for (instant, rows), with columns in the query's order; AnswersError names it by ``number``, from 1."""
     if isinstance(item, Answer):
         return item
     try:

@@ -11,7 +11,7 @@ import typer
 from typer.testing import CliRunner
 
 from streamgauge.cli import data
-from streamgauge.cli.data import held, latest, styles
+from streamgauge.cli.data import facts_of, latest, styles
 from streamgauge.formats.stream import elements
 from streamgauge.formats.streams import FormatError
 from streamgauge.fragments import watch
@@ -38,7 +38,7 @@ def test_every_methods_file_says_the_streams_facts(tmp_path):
     assert run("generate", "trains", "--out", out, "--annotated", "all", *OPTIONS)[0] == 0
     begins = int(datetime(2014, 12, 6, tzinfo=UTC).timestamp() * 1000)
     stream = elements(load("trains").plan(0, **SMALL).table())
-    said = [fact for element in stream for fact in held(element, begins)]
+    said = [fact for element in stream for fact in facts_of(element, begins)]
     assert len(said) > len(latest(said)) > 5
     assert {path.name for path in out.iterdir()} == {f"{style.method}-{style.label}.nq" for style in styles("all")}
     for style in styles("all"):

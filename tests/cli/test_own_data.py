@@ -11,7 +11,7 @@ import pytest
 from streamgauge.formats.stream import elements
 from streamgauge.suites.experiments import read
 from streamgauge.suites.experiments.plan import plan_query
-from streamgauge.suites.experiments.runner import ExperimentContext, _stream
+from streamgauge.suites.experiments.runner import ExperimentContext, made_stream
 
 EXAMPLE = Path(__file__).resolve().parents[2] / "examples" / "parking"
 TIMES = {
@@ -95,7 +95,7 @@ def test_an_option_of_a_source_is_for_it_alone(here, command):
 def test_an_experiment_reads_every_form(here, file):
     options = {"parking.ttl": "sosa:resultTime", "parking.trig": "prov:generatedAtTime", "parking.csv": "time"}
     asked = read(here / "parking.toml", [f"workload.file={here / file}", f"workload.time_property={options[file]}"])
-    table, facts = _stream(
+    table, facts = made_stream(
         asked, plan_query(asked), 0, ExperimentContext(here / "out", lambda: pytest.fail("no Spark here"))
     )
     assert {element.stream for element in elements(table)} == {"http://park.example/stream"}

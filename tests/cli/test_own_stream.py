@@ -10,7 +10,7 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import SourceError
 from streamgauge.suites.experiments import Experiment, ExperimentError, read
 from streamgauge.suites.experiments.plan import identity, plan_query, stream_facts
-from streamgauge.suites.experiments.runner import ExperimentContext, _stream, run_experiment
+from streamgauge.suites.experiments.runner import ExperimentContext, made_stream, run_experiment
 
 PARKING = "http://park.example/stream"
 STREAM = """<urn:o1> <http://park.example/free> "12"^^<http://www.w3.org/2001/XMLSchema#integer> <urn:g:1000> .
@@ -121,7 +121,7 @@ def test_the_stream_table_of_an_experiment_has_the_querys_name(here, how):
     doing = ExperimentContext(here / "out", lambda: pytest.fail("no Spark here"))
     asked = experiment(WORKLOADS[how])
     planned = plan_query(asked)
-    table, facts = _stream(asked, planned, 0, doing)
+    table, facts = made_stream(asked, planned, 0, doing)
     assert {element.stream for element in elements(table)} == {PARKING}
     assert facts == stream_facts(table)
     assert facts.triples == 3

@@ -91,7 +91,7 @@ def certify_command(
     if update and subject.deviations is None:
         raise typer.BadParameter(_NO_LIST)
     console = Terminal(stderr=True)
-    tasks = _asked(subject, case, profile)
+    tasks = _selected_tasks(subject, case, profile)
     try:
         known = read_deviations(subject.deviations)
         outcomes = _outcomes(subject, tasks, jobs, known, console, runs, quiet=as_json)
@@ -136,7 +136,7 @@ def _print(certificate: Certificate, *, as_json: bool) -> None:
 def _page_writer(out: Path | None, workbench: str) -> Callable[[Certificate], str]:
     """A function that writes the page and returns a line about it; AddressError before any task runs."""
     if out is None:
-        return lambda _found: ""
+        return lambda _finding: ""
     from streamgauge.report.implementation_report import (
         address,
         places,
@@ -160,7 +160,7 @@ def _subject(name: str | None, program: str | None, listed: Path | None) -> Subj
     return subject if listed is None else replace(subject, deviations=listed)
 
 
-def _asked(subject: Subject, case: str | None, profile: str | None) -> tuple[ConformanceTask, ...]:
+def _selected_tasks(subject: Subject, case: str | None, profile: str | None) -> tuple[ConformanceTask, ...]:
     """The selected tasks; BadParameter if there is none."""
     if profile not in (None, OWN):
         profile_of(profile)

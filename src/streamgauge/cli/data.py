@@ -298,7 +298,7 @@ def _write_annotated(
     in the paper. FormatError if a file cannot be written.
     """
     zero = int(begins.replace(tzinfo=UTC).timestamp() * 1000)
-    facts = [fact for element in elements(tables.stream_table(*table_request)) for fact in held(element, zero)]
+    facts = [fact for element in elements(tables.stream_table(*table_request)) for fact in facts_of(element, zero)]
     still = [Fact(triple) for triple in tables.static_triples(*table_request)]
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -308,7 +308,7 @@ def _write_annotated(
         raise FormatError(f"{folder}: could not be written: {obstacle(error)}") from error
 
 
-def held(element: StreamElement, begins: int) -> Iterator[Fact]:
+def facts_of(element: StreamElement, begins: int) -> Iterator[Fact]:
     """The facts of an element with the times between which they hold."""
     final = None if element.until is None else begins + element.until
     return (Fact(triple, begins + element.time, final) for triple in element.added)

@@ -119,7 +119,7 @@ def check(
         raise typer.BadParameter("-D sets parameters of --query FILE: name the file")
 
     text = None if query is None else read_text(query)
-    reread = partial(_asked, folder=run, semantics=semantics, query=query, text=text, define=define)
+    reread = partial(_requested_run, folder=run, semantics=semantics, query=query, text=text, define=define)
     heads = read_heads(run, parse) if rules is None else None
     recorded = _judged_by(reread(heads or read_run(run, parse)), run, evaluator)
     if query is not None:
@@ -166,7 +166,7 @@ def _judged_by(run: Run, folder: Path, evaluator: str | None) -> Run:
     return run
 
 
-def _asked(
+def _requested_run(
     run: Run, folder: Path, semantics: str | None, query: Path | None, text: str | None, define: Parameters
 ) -> Run:
     """The run with the requested query and semantics."""
@@ -385,10 +385,10 @@ def _explained(run: Run, stream: Path) -> Explained:
     with telling(Terminal(stderr=True), "explain") as tell:
         tell("trying models")
 
-        def told(done: int, of: int) -> None:
+        def show_progress(done: int, of: int) -> None:
             tell(f"{done:,} of at most {of:,} models tried", done / max(1, of))
 
-        return explained(run, stored, told)
+        return explained(run, stored, show_progress)
 
 
 def _verdict(run: Run, folder: Path) -> Verdict:

@@ -86,7 +86,7 @@ def watch(
     plan = chosen(plan, PLANS, "--plan")
     hears = ChangeDelivery.PUSH if push else ChangeDelivery.POLLS
     with naming(query):
-        form = _asked(query, text)
+        form = _live_query(query, text)
     shown = _Shown(text, form.columns, ordered=form.order is not None) if live else _Lines()
     sends = AnswerContent.WHOLE if whole or live else AnswerContent.CHANGES
     away = 0 if once and patience is None else milliseconds(patience or "10m", "--patience")
@@ -104,7 +104,7 @@ def watch(
     raise typer.Exit(code)
 
 
-def _asked(file: str, text: str) -> LiveQuery:
+def _live_query(file: str, text: str) -> LiveQuery:
     try:
         return live_query(text)
     except RefusedQueryError as error:

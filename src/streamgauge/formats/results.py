@@ -47,12 +47,12 @@ def term_json(term: Term) -> Json:
         return {"type": "uri", "value": term[1:-1]}
     if is_blank(term):
         return {"type": "bnode", "value": term[2:]}
-    return _said(parse_term(term))
+    return _term_json(parse_term(term))
 
 
-def _said(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Json:
+def _term_json(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Json:
     if isinstance(term, ox.Triple):
-        parts = {name: _said(getattr(term, name)) for name in ("subject", "predicate", "object")}
+        parts = {name: _term_json(getattr(term, name)) for name in ("subject", "predicate", "object")}
         return {"type": "triple", "value": parts}
     if not isinstance(term, ox.Literal):
         return {"type": "uri" if isinstance(term, ox.NamedNode) else "bnode", "value": term.value}

@@ -32,7 +32,7 @@ READY_S: Final = 60.0
 END_S: Final = 20.0
 """Time for a process to end after it was asked to."""
 
-_ROUNDS: Final = 20
+_KILL_ROUNDS: Final = 20
 _LOOK_S: Final = 0.01
 _TAIL: Final = 2000
 _HEAD: Final = 1 << 16
@@ -102,7 +102,7 @@ class ChildProcess(subprocess.Popen[bytes]):
     def kill(self) -> None:
         """Kill it and its descendants, repeatedly, since these may start others meanwhile."""
         super().kill()
-        for _ in range(_ROUNDS):
+        for _ in range(_KILL_ROUNDS):
             if not (left := self.started()):
                 break
             for process in left:

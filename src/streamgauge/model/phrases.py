@@ -49,10 +49,10 @@ def expectation(problem: Mapping[str, Any]) -> str:
         return str(problem["msg"]).removeprefix("Value error, ").removeprefix("Assertion failed, ").removesuffix(".")
     bound = _BOUNDS.get(kind)
     wanted = _KINDS.get(kind.split("_")[0], "another value") if bound is None else bound(limits)
-    return f"{_given(problem.get('input'))}: expected {wanted}"
+    return f"{_shown(problem.get('input'))}: expected {wanted}"
 
 
-def _given(value: object) -> str:
+def _shown(value: object) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."
 

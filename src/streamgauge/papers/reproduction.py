@@ -82,12 +82,20 @@ def _templates() -> PackageLoader:
     return PackageLoader("streamgauge.papers", "templates")
 
 
-def page(found: Reproduction) -> str:
+def page(reproduction: Reproduction) -> str:
     """The page as one self-contained HTML file."""
-    swatches = [swatch(index) for index in range(len(found.labels))]
-    look = PageStyle("Streamgauge reproduction", found.title, found.headline, WORD, tally, found.labels, swatches)
-    right = found.compared[0] == found.compared[1]
-    return render("reproduce.html.j2", look, found.sections, _templates(), found=found, right=right)
+    swatches = [swatch(index) for index in range(len(reproduction.labels))]
+    look = PageStyle(
+        "Streamgauge reproduction",
+        reproduction.title,
+        reproduction.headline,
+        WORD,
+        tally,
+        reproduction.labels,
+        swatches,
+    )
+    right = reproduction.compared[0] == reproduction.compared[1]
+    return render("reproduce.html.j2", look, reproduction.sections, _templates(), found=reproduction, right=right)
 
 
 def write(reproduction: Reproduction, path: Path) -> None:
@@ -189,7 +197,7 @@ Ours = float | str | Sequence[Any]
 COLUMNS: Final = ("claim", "published", "ours", "tolerance", "in the paper", "why it differs")
 
 
-def _each(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
+def _for_all(test: Callable[[Any, Any], bool]) -> Callable[[Any, Any], bool]:
     """Apply a test to a value, or to every value of a sequence."""
     return lambda ours, bound: all(test(one, bound) for one in (ours if isinstance(ours, list | tuple) else (ours,)))
 
@@ -202,13 +210,13 @@ def _order(ours: Sequence[Any], direction: str) -> bool:
 
 
 _TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
-    "at_most": _each(lambda ours, bound: bool(ours <= bound)),
-    "at_least": _each(lambda ours, bound: bool(ours >= bound)),
-    "more_than": _each(lambda ours, bound: bool(ours > bound)),
-    "less_than": _each(lambda ours, bound: bool(ours < bound)),
-    "between": _each(lambda ours, ends: bool(ends[0] <= ours <= ends[1])),
-    "near": _each(lambda ours, around: bool(abs(ours - around[0]) <= around[1])),
-    "factor": _each(lambda ours, around: bool(1 / around[1] < ours / around[0] < around[1])),
+    "at_most": _for_all(lambda ours, bound: bool(ours <= bound)),
+    "at_least": _for_all(lambda ours, bound: bool(ours >= bound)),
+    "more_than": _for_all(lambda ours, bound: bool(ours > bound)),
+    "less_than": _for_all(lambda ours, bound: bool(ours < bound)),
+    "between": _for_all(lambda ours, ends: bool(ends[0] <= ours <= ends[1])),
+    "near": _for_all(lambda ours, around: bool(abs(ours - around[0]) <= around[1])),
+    "factor": _for_all(lambda ours, around: bool(1 / around[1] < ours / around[0] < around[1])),
     "equal": lambda ours, theirs: bool(ours == theirs),
     "order": _order,
 }

@@ -94,21 +94,29 @@ def places(path: Path) -> list[Path]:
     return [path, path.with_suffix(".ttl"), path.with_suffix(".svg")]
 
 
-def page(found: Certificate, at: datetime, turtle: str, badge_name: str, workbench: str = PLAYGROUND) -> str:
+def page(certificate: Certificate, at: datetime, turtle: str, badge_name: str, workbench: str = PLAYGROUND) -> str:
     """One self-contained HTML file with links to the files ``turtle`` and ``badge_name``."""
     home = address(workbench)
-    profiles = tuple(dict.fromkeys(task.outcome.asked.profile for task in found.stood))
-    themes = [(theme, list(rows)) for theme, rows in groupby(_rows(found, profiles, home), key=lambda pair: pair[0])]
+    profiles = tuple(dict.fromkeys(task.outcome.asked.profile for task in certificate.stood))
+    themes = [
+        (theme, list(rows)) for theme, rows in groupby(_rows(certificate, profiles, home), key=lambda pair: pair[0])
+    ]
     look = PageStyle(
-        "Streamgauge certificate", f"Conformance of {found.engine}", f"{headline(found)}.", {}, lambda _table: ""
+        "Streamgauge certificate",
+        f"Conformance of {certificate.engine}",
+        f"{headline(certificate)}.",
+        {},
+        lambda _table: "",
     )
     return render(
         "certificate.html.j2",
         look,
-        tuple(_sections(found)),
-        engine=found.engine,
-        good=found.good,
-        counts=[(str(standing), found.counts()[standing]) for standing in _KINDS if found.counts()[standing]],
+        tuple(_sections(certificate)),
+        engine=certificate.engine,
+        good=certificate.good,
+        counts=[
+            (str(standing), certificate.counts()[standing]) for standing in _KINDS if certificate.counts()[standing]
+        ],
         made=f"{at:%Y-%m-%d}",
         version=version("streamgauge"),
         turtle=quote(turtle),

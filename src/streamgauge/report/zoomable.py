@@ -19,7 +19,7 @@ ZOOMS: Final = (1, 4, 16, 64)
 """Factors by which the drawing can be widened; ``timeline.css`` has a rule for each."""
 RUNS: Final = 6
 """Maximum number of runs in one timeline."""
-ROOM: Final = 100_000
+MAX_DRAWING: Final = 100_000
 """Maximum size of a drawing in characters; a run of 20 reports has 16,000."""
 
 
@@ -40,7 +40,7 @@ def zoomable(series: Sequence[Series]) -> ZoomableTimeline | None:
     ]
     while runs and (timeline := run_timeline(runs, TimelineView(width=WIDTH))) is not None:
         picture = names(timeline) + svg(timeline, LABEL, titles=True, stretches=True)
-        if len(picture) <= ROOM:
+        if len(picture) <= MAX_DRAWING:
             return ZoomableTimeline(picture, _note(len(runs), len(judged)))
         runs.pop()
     return None

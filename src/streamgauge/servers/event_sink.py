@@ -50,7 +50,7 @@ class BufferedEvent:
     """A buffered event, and whether any client received it."""
 
     text: bytes
-    given: bool = False
+    delivered: bool = False
 
 
 class EventBuffer:
@@ -107,12 +107,12 @@ class EventBuffer:
                 size += len(kept.text)
             return missed, b"".join(chunks), place + missed + len(chunks)
 
-    def given(self, place: int, behind: int) -> None:
+    def delivered(self, place: int, behind: int) -> None:
         """Mark the events after ``place`` up to ``behind`` as received by a client."""
         with self._changed:
             # The buffer may have dropped some of them while they were being sent.
             for kept in islice(self._kept, max(0, place + 1 - self._first), max(0, behind + 1 - self._first)):
-                kept.given = True
+                kept.delivered = True
             self._changed.notify_all()
 
     def enter(self) -> bool:
@@ -133,7 +133,7 @@ class EventBuffer:
         """Wait until all events were received, if any client is connected; nothing may be put afterwards."""
         with self._changed:
             self._changed.wait_for(
-                lambda: not self._clients or all(kept.given for kept in self._kept),
+                lambda: not self._clients or all(kept.delivered for kept in self._kept),
                 shorter(self._options.wait / 1000, patience),
             )
             for kept in self._kept:
@@ -142,7 +142,7 @@ class EventBuffer:
             return Delivery(self._taken - self._lost, self._lost, self._why)
 
     def _room(self, size: int) -> bool:
-        return not self._full(size) or self._kept[0].given
+        return not self._full(size) or self._kept[0].delivered
 
     def _full(self, size: int) -> bool:
         return len(self._kept) >= self._options.buffer or self._bytes + size > self._options.memory
@@ -154,7 +154,7 @@ class EventBuffer:
         self._let_go(kept)
 
     def _let_go(self, kept: BufferedEvent) -> None:
-        if not kept.given:
+        if not kept.delivered:
             self._fail("no client took it while it was kept")
 
     def _fail(self, why: str) -> None:
@@ -288,7 +288,7 @@ class EventResponses:
                 text = write_event(str(missed).encode(), name=MISSED) + text
             if text:
                 await self._send(text, send)
-                self._buffer.given(place, behind)
+                self._buffer.delivered(place, behind)
                 place = behind
             elif self._buffer.over:
                 await self._send(write_event(b"end", name=END), send)

@@ -198,7 +198,7 @@ class KafkaSource(RefusalReport):
             partitions = [self._library.TopicPartition(self._topic, number) for number in topic.partitions]
             self._consumer.assign(self._places(partitions))
             return
-        self._consumer.subscribe([self._topic], on_assign=self._given)
+        self._consumer.subscribe([self._topic], on_assign=self._assigned)
         until = monotonic() + _JOINING
         while not self._given_any:
             if monotonic() > until:
@@ -207,7 +207,7 @@ class KafkaSource(RefusalReport):
                 )
             self._early.append(self._consumer.poll(TICK_S))
 
-    def _given(self, consumer: Any, partitions: Sequence[Any]) -> None:
+    def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
         consumer.assign(self._places(partitions))
         self._given_any = True
 

@@ -99,8 +99,8 @@ class WatchState:
         current = {query.name or WHOLE: identity(query) for query in queries}
         kept = self.session.records("query")
         if not kept:
-            asked = Change({("query", name): text for name, text in current.items()})
-            self.session.write(asked, ItemColumns.of(()), {})
+            query_records = Change({("query", name): text for name, text in current.items()})
+            self.session.write(query_records, ItemColumns.of(()), {})
         elif kept != current:
             raise WatchError(f"{folder} is the state of another query: name another folder, or use the same query")
 

@@ -157,6 +157,7 @@ class Rows:
         dialect = self._mapping.dialect
         delimiter = dialect.delimiter or _delimiter(first, self._place)
         ahead = _Ahead(first, self._texts)
+        # The limit is the process's, shared by all readers: it is only ever raised.
         csv.field_size_limit(max(csv.field_size_limit(), self._reading.limit))
         if dialect.quote is None:
             rows = csv.reader(ahead, delimiter=delimiter, quoting=csv.QUOTE_NONE)
@@ -276,6 +277,7 @@ class Rows:
             if part:
                 try:
                     term = cell_term(part, column)
+                    # A term without escapes, tags and foreign datatypes is canonical as it is; parsing it would cost more.
                     plain = (
                         part.isprintable()
                         and "\\" not in term

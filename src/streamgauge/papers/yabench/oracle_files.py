@@ -126,13 +126,13 @@ class EngineReports:
 
     def __init__(self, answers: Sequence[Answer], started: int) -> None:
         """``started`` is the feed's start on the answers' clock, ns."""
-        self._said = [_said(answer, started) for answer in answers]
-        if self._said and not self._said[-1].rows:
-            self._said.pop()
+        self._reports = [_engine_report(answer, started) for answer in answers]
+        if self._reports and not self._reports[-1].rows:
+            self._reports.pop()
         self._at = 0
 
     def __len__(self) -> int:
-        return len(self._said)
+        return len(self._reports)
 
     def next(self) -> EngineReport | None:
         """The next report; ``None`` after the last."""
@@ -142,10 +142,10 @@ class EngineReports:
 
     def at(self, index: int) -> EngineReport | None:
         """The report at a place; ``None`` after the last."""
-        return self._said[index] if index < len(self._said) else None
+        return self._reports[index] if index < len(self._reports) else None
 
 
-def _said(answer: Answer, started: int) -> EngineReport:
+def _engine_report(answer: Answer, started: int) -> EngineReport:
     return EngineReport((answer.received - started) // 1_000_000, solutions(answer.variables, answer.added))
 
 

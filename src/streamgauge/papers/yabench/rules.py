@@ -177,7 +177,7 @@ class _GraciousComparator(_Comparator):
                 return
             tried = self._try(content, expected, back=back)
             if not tried.expected:
-                self._found(content, tried)
+                self._matched(content, tried)
                 return
             if back and tried.ended:
                 raise RefusedError(f"YABench's oracle never ends: at {content.end} ms too few reports are left")
@@ -212,7 +212,7 @@ class _GraciousComparator(_Comparator):
         size = len(content.triples)
         self._out.add(OracleLine(0.0, 0.0, actual, 0, size, content.start, content.end, UNSET))
 
-    def _found(self, content: OracleWindow, tried: _TriedContent) -> None:
+    def _matched(self, content: OracleWindow, tried: _TriedContent) -> None:
         self._at = tried.following
         size, expected = len(content.triples), len(self._current)
         self._out.add(

@@ -283,7 +283,7 @@ class Broker(Registry):
         if fresh:
             changes = self._strategy.publish([publication for publication, _ in fresh], self._steady())
             try:
-                refused = self._told(fresh, changes)
+                refused = self._sent_or_stored(fresh, changes)
             except NotWrittenError as error:
                 self._undo([publication for publication, _ in fresh], error)
                 raise
@@ -323,7 +323,7 @@ class Broker(Registry):
     def _full(self) -> LimitError:
         return LimitError(f"the broker could then have more than {self.limits.facts} facts: delete some first")
 
-    def _told(
+    def _sent_or_stored(
         self, fresh: list[tuple[Publication, RetryKey | None]], changes: Iterable[AnswerChange]
     ) -> Mapping[int, str]:
         """Send changes as they are found or, with a durable journal, once they are stored.
@@ -341,7 +341,7 @@ class Broker(Registry):
                 if self.trouble:
                     self._journal.accept(Accepted())
                     self.trouble = ""
-                self._told([], self._strategy.evaluate(self._steady()))
+                self._sent_or_stored([], self._strategy.evaluate(self._steady()))
             except NotWrittenError as error:
                 self.trouble = str(error)
             except Exception as error:

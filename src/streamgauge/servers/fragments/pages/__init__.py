@@ -95,12 +95,12 @@ def _literal(text: str) -> Term:
     if match["type"] and not _ABSOLUTE.fullmatch(match["type"]):
         raise TermError(f"{match['type']:.80}: not an absolute IRI, as a datatype is")
     try:
-        return to_term(_made(match))
+        return to_term(_matched_literal(match))
     except ValueError as error:
         raise TermError(f"{text:.80}: {error}") from error
 
 
-def _made(match: re.Match[str]) -> ox.Literal:
+def _matched_literal(match: re.Match[str]) -> ox.Literal:
     if match["type"]:
         return ox.Literal(match["text"], datatype=ox.NamedNode(match["type"]))
     return ox.Literal(match["text"], language=match["tag"], direction=_WAYS[match["way"]])

@@ -141,12 +141,12 @@ LABELLED: Final = 100
 
 
 def _located(row: VariableRow, pattern: TriplePattern, form: AnnotatedForm, style: Style) -> LocatedFact:
-    def made(patterns: Sequence[QuadPattern]) -> tuple[Quad, ...]:
+    def quads_of(patterns: Sequence[QuadPattern]) -> tuple[Quad, ...]:
         return tuple(_terms(pattern.nodes, row) for pattern in patterns)
 
     triple = _terms((*triple_nodes(pattern), DEFAULT), row)[:3]
     initial, final = (None if place is None else row[place] for place in (form.initial, form.final))
-    own, label = made(form.own + form.also), made(form.label)
+    own, label = quads_of(form.own + form.also), quads_of(form.label)
     member = None if form.member is None else form.member.bound(row).match
     return LocatedFact(
         Fact(triple, *read_bounds(initial, final, style)), own, label, member, _name((*own, *label), triple, style)

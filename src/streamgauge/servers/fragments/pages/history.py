@@ -165,7 +165,7 @@ class ChangesHandler:
         key = dataset.name, dataset.version, since.base, since.fragment.fragment, since.version, coded
         reply = self._kept.get(key)
         if reply is None:
-            reply = self._kept[key] = self._made(dataset, since, headers)
+            reply = self._kept[key] = self._new_reply(dataset, since, headers)
             if len(self._kept) > _KEPT:
                 self._kept.popitem(last=False)
         if reply.status != 200:
@@ -176,7 +176,7 @@ class ChangesHandler:
             return Reply(304, [header for header in timed if not header[0].startswith(b"content-")])
         return Reply(200, timed, reply.body)
 
-    def _made(self, dataset: DataSet, since: HistoryRequest, headers: Headers) -> Reply:
+    def _new_reply(self, dataset: DataSet, since: HistoryRequest, headers: Headers) -> Reply:
         changes = fragment_changes(dataset, since.fragment.selection, store_version(dataset, since.version or ""))
         if changes is None:
             return error_reply(410, f"the changes since {since.version!r:.60} are not logged: fetch the fragment again")

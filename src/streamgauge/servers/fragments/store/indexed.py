@@ -116,7 +116,7 @@ class Store:
         with self._changing:
             if self._stray:
                 self._drop_blocks()
-            return self._made(self._keyed(gone, come), at)
+            return self._committed(self._keyed(gone, come), at)
 
     def prepare(self, removed: Iterable[Quad], added: Iterable[ExpiringQuad]) -> KeyedChange:
         """Prepare a change for ``make``, from any thread; other changes wait for it a few ms at most.
@@ -148,7 +148,7 @@ class Store:
     def make(self, change: KeyedChange, at: int | None = None) -> QuadChanges | None:
         """Apply a prepared change, as ``change`` does; ``None`` if others have changed the same quads since."""
         with self._changing:
-            return None if change.stale else self._made(change, at)
+            return None if change.stale else self._committed(change, at)
 
     def abandon(self, change: KeyedChange) -> None:
         """Give up a prepared change; its new terms are checked for use later."""
@@ -226,7 +226,7 @@ class Store:
             edits.append((order, EditSketch(left, sorted([in_order(key, number) for key in come]) if come else come)))
         return edits
 
-    def _made(self, change: KeyedChange, at: int | None) -> QuadChanges:
+    def _committed(self, change: KeyedChange, at: int | None) -> QuadChanges:
         if (draft := self._draft(change, at)) is None:
             return QuadChanges(self._version, (), ())
         self._records.commit(draft.writes)

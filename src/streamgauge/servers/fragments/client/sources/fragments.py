@@ -239,7 +239,7 @@ class FragmentsSource:
         if not self.addresses.has(pattern):
             return 0
         leaf = await self.pages.leaf(self._link(self.addresses.whole(pattern)))
-        shown = len(self._found(pattern, (leaf,)))
+        shown = len(self._matching_quads(pattern, (leaf,)))
         if leaf.page.following is None:
             return shown
         return max(shown, 1, leaf.page.count if leaf.page.count is not None else len(leaf.page.data) * _UNKNOWN)
@@ -251,7 +251,7 @@ class FragmentsSource:
             return combined((), (leaf.response,))
         addresses = await self._addresses(pattern, seeds)
         leaves = tuple(leaf for leaves_ in await gather_all(map(self.pages.all, addresses)) for leaf in leaves_)
-        return combined(self._found(pattern, leaves), [leaf.response for leaf in leaves])
+        return combined(self._matching_quads(pattern, leaves), [leaf.response for leaf in leaves])
 
     async def changed(self, since: str) -> FetchedChange | None:
         """The changes of the whole data set since a version; ``None`` if the server does not have them."""
@@ -300,7 +300,7 @@ class FragmentsSource:
     def _link(self, reference: str) -> str:
         return self.pages.reach.link(self.address, reference)
 
-    def _found(self, pattern: QuadPattern, leaves: Sequence[PageResponse]) -> tuple[Quad, ...]:
+    def _matching_quads(self, pattern: QuadPattern, leaves: Sequence[PageResponse]) -> tuple[Quad, ...]:
         """The matching quads; those of a single page are cached with its response."""
         if len(leaves) > 1:
             return matching_quads(pattern, self._quads(leaves))
