@@ -187,7 +187,7 @@ def columns_of(query: ContinuousQuery, semantics: Semantics) -> tuple[str, ...]:
 
 
 def answer_of(item: Given, query: ContinuousQuery, names: tuple[str, ...], number: int) -> Answer:
-    """The Answer for (instant, rows), with columns in the query's order; AnswersError names it by ``number``, from 1."""
+    """The Answer for (instant, rows), with columns in the query's order; AnswersError names its ``number``, from 1."""
     if isinstance(item, Answer):
         return item
     try:

@@ -149,7 +149,7 @@ class _Lines:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
-        """Nothing is open."""
+        """Do nothing, as nothing is open."""
 
     def show(self, answer: Answer) -> None:
         """Print one line."""
