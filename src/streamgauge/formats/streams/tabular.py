@@ -277,7 +277,7 @@ class Rows:
             if part:
                 try:
                     term = cell_term(part, column)
-                    # A term without escapes, tags and foreign datatypes is canonical already; parsing it would cost more.
+                    # A term without escapes, tags and foreign datatypes is canonical already; parsing costs more.
                     plain = (
                         part.isprintable()
                         and "\\" not in term
