@@ -50,7 +50,10 @@ def test_a_typed_literal_of_old_servers_is_read():
         ({"head": {"vars": ["a"]}}, "has an object results"),
         ({"head": {}, "results": {"bindings": []}}, "not a SPARQL result"),
         ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"type": "number", "value": "1"}}]}}, "'number'"),
-        ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"type": "uri", "value": "no iri"}}]}}, "no SPARQL"),
+        (
+            {"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"type": "uri", "value": "no iri"}}]}},
+            "result: not an RDF",
+        ),
         ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": {"value": "x"}}]}}, "member 'type' is missing"),
         ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": UP}]}}, "not an RDF term"),
         ({"head": {"vars": ["a"]}, "results": {"bindings": [{"a": ASTRAY}]}}, "direction"),

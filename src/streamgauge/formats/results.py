@@ -74,6 +74,8 @@ def rows(document: object) -> tuple[tuple[str, ...], list[Row]]:
     try:
         variables, bindings = tuple(_at(document, "head")["vars"]), _at(document, "results")["bindings"]
         return variables, [tuple(_term(binding.get(name)) for name in variables) for binding in bindings]
+    except ResultsError as error:
+        raise ResultsError(f"not a SPARQL result: {error}") from error
     except (KeyError, TypeError, AttributeError, ValueError) as error:
         raise ResultsError(f"not a SPARQL result: {error!r:.200}") from error
 
