@@ -131,8 +131,6 @@ class ConditionalEvaluation:
 
         def cases(row: Solution, condition: Condition) -> list[Condition]:
             results = self._openings.outcomes(partial(test, {**self.fixed, **row}, self._exists), condition)
-            if len(results) == 1:
-                return [case for kept, case in results if kept]
             return any_of([case for kept, case in results if kept])
 
         return cases
@@ -324,9 +322,9 @@ class ConditionalEvaluation:
     def keyed_rows(self, pattern: a.Pattern) -> list["KeyedRow"]:
         """The rows below a LIMIT with the keys of its ORDER BY, which may be variables that SELECT drops."""
         inner: Any = pattern
-        distinct = False
         while isinstance(inner, a.Distinct | a.Reduced):
-            distinct, inner = True, inner.pattern
+            inner = inner.pattern
+        distinct = inner is not pattern
         project = inner if isinstance(inner, a.Project) else None
         inner = inner.pattern if project is not None else inner
         order = inner.keys if isinstance(inner, a.OrderBy) else ()

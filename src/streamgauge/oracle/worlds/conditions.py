@@ -71,8 +71,8 @@ class NumberSpan:
 
     def parts_beside(self, other: "NumberSpan") -> tuple["NumberSpan", "NumberSpan"]:
         """The parts of this span below and above another one; either may be empty."""
-        below = self.within(NumberSpan(self.low, other.low, False, not other.low_open))
-        return below, self.within(NumberSpan(other.high, self.high, not other.high_open, False))
+        below = self.within(NumberSpan(self.low, other.low, high_open=not other.low_open))
+        return below, self.within(NumberSpan(other.high, self.high, low_open=not other.high_open))
 
 
 @dataclass(eq=False, slots=True)

@@ -315,9 +315,9 @@ class Openings:
             return holds(*signs(number.interval, other))
         at = other.value
         parts = {
-            -1: NumberSpan(number.span.low, at, False, True),
+            -1: NumberSpan(number.span.low, at, high_open=True),
             0: NumberSpan(at, at),
-            1: NumberSpan(at, number.span.high, True),
+            1: NumberSpan(at, number.span.high, low_open=True),
         }
 
         def alternatives() -> Alternatives:

@@ -162,13 +162,13 @@ def _rounded_to(name: str, whole: int) -> NumberSpan:
     """The numbers that are rounded to this integer."""
     at, half = Fraction(whole), Fraction(1, 2)
     if name == "ROUND":
-        return NumberSpan(at - half, at + half, False, True)
+        return NumberSpan(at - half, at + half, high_open=True)
     if name == "CEIL" or (name == "<integer>" and whole < 0):
-        return NumberSpan(at - 1, at, True, False)
+        return NumberSpan(at - 1, at, low_open=True)
     return (
         NumberSpan(at - 1, at + 1, True, True)
         if name == "<integer>" and whole == 0
-        else NumberSpan(at, at + 1, False, True)
+        else NumberSpan(at, at + 1, high_open=True)
     )
 
 
@@ -353,8 +353,8 @@ def _first(terms: Sequence[Term], least: bool) -> Term:
     candidates = _candidates(terms, least)
     if len(candidates) == 1:
         return candidates[0]
-    name = "MIN" if least else "MAX"
-    return CURRENT.get().term(OpenTerm(candidates, f"{name} of terms in no order (SPARQL 15.1, 18.5.1.5)"))
+    reason = f"{'MIN' if least else 'MAX'} of terms in no order (SPARQL 15.1, 18.5.1.5)"
+    return CURRENT.get().term(OpenTerm(candidates, reason))
 
 
 def _candidates(terms: Sequence[Term], least: bool) -> list[Term]:
