@@ -25,7 +25,7 @@ from streamgauge.semantics.jumps import refuse_jumps
 from streamgauge.servers.durable.needs import Need, not_durable
 from streamgauge.servers.http.deadlines import Watched
 from streamgauge.servers.http.events import Answers, End
-from streamgauge.servers.queries.item_log import ItemLog, latest_time, times_reached
+from streamgauge.servers.queries.item_log import ItemLog, times_reached
 from streamgauge.servers.queries.limits import TRIPLE_BYTES, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.sessions import EngineSession, SessionQuery, as_declared, moved, restored, resumed
 
@@ -275,11 +275,9 @@ class EvaluationGroup:
         """Whether items of a log are to be answered, or those before them to be taken in."""
         return self.progress.next < log.end or (self.session is None and self.start < self.progress.next)
 
-    def resume(self, begun: tuple[int, int | None] | None, log: ItemLog, answered: int) -> None:
-        """Go on behind all items of a log, which a process before has answered up to a number."""
-        self.begun, self.noted, self.answered, self.progress = begun, begun is not None, answered, Progress(log.end)
-        for _, item in log.part(log.begin, log.end):
-            self.admit(latest_time(item))
+    def resume(self, begun: tuple[int, int | None] | None, place: int, answered: int) -> None:
+        """Go on with the item of a place, those before it up to a number were answered by a process before."""
+        self.begun, self.noted, self.answered, self.progress = begun, begun is not None, answered, Progress(place)
 
     def answer(self, number: int) -> None:
         """The answers to the item of a number were noted."""

@@ -136,10 +136,13 @@ class QueryWorker:
             key = (start if start > self._log.begin else -1, resumption.begun)
             if key not in groups:
                 groups[key] = EvaluationGroup(self._context, query.question, start)
-                groups[key].resume(resumption.begun, self._log, answered)
+                groups[key].resume(resumption.begun, self._log.end, answered)
             evaluations.append(groups[key].add(query.question))
             evaluations[-1].resume(query, resumption)
         self._groups = [*groups.values()]
+        times = [latest_time(item) for _, item in self._log.part(self._log.begin, self._log.end)]
+        for group in self._groups if times else ():
+            group.admit(max(times))
         self._fresh = next((group for group in self._groups if group.start == self._log.end), None)
         self._join_groups()
         return evaluations
