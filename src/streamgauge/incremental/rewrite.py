@@ -27,12 +27,12 @@ from streamgauge.query.traversal import (
     every_expression,
     every_pattern,
     expression_parts,
-    expressions,
     needs_triple,
     parts,
     reads_patterns,
     repeats,
     with_pattern,
+    written_variables,
 )
 
 Names = frozenset[str]
@@ -86,12 +86,7 @@ def reads(expression: al.Expression) -> Names:
 
 def mentions(pattern: al.Pattern) -> Names:
     """The variables that occur anywhere in a pattern."""
-    names: set[str] = set()
-    for inner in every_pattern(pattern):
-        names.update(names_of(al.pattern_variables(inner)))
-        for tree in expressions(inner):
-            names.update(part.name for part in every_expression(tree) if isinstance(part, al.Var))
-    return frozenset(names)
+    return frozenset(names_of(written_variables(pattern)))
 
 
 def scope(pattern: al.Pattern) -> Names:

@@ -17,13 +17,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.query.graphs import reads
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.traversal import (
-    every_pattern,
-    patterns_replaced,
-    variable_names,
-    with_names,
-    with_pattern,
-)
+from streamgauge.query.traversal import every_pattern, patterns_replaced, variable_names, with_names, with_pattern
 
 WINDOW: Final = "urn:streamgauge:window"
 

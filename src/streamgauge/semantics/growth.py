@@ -6,7 +6,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Changes, Counting, Grain, Report, Semantics, Tick
 from streamgauge.query.stamps import reads_time
-from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from streamgauge.query.traversal import every_part, every_pattern
 
 _GROWING: Final = (al.BGP, al.Join, al.Union, al.Graph, al.Values, al.Filter, al.Extend, al.Project, al.Distinct)
 """Monotone operators: more triples never remove a solution."""
@@ -15,7 +15,7 @@ _GROWING: Final = (al.BGP, al.Join, al.Union, al.Graph, al.Values, al.Filter, al
 def grows(form: al.QueryForm) -> bool:
     """Whether a SELECT is monotone: more triples never remove a row."""
     patterns = list(every_pattern(form.pattern))
-    trees = (part for pattern in patterns for tree in expressions(pattern) for part in every_expression(tree))
+    trees = (part for pattern in patterns for part in every_part(pattern))
     growing = all(isinstance(pattern, _GROWING) for pattern in patterns)
     return isinstance(form, al.Select) and growing and not any(isinstance(part, al.Exists) for part in trees)
 

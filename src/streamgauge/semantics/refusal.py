@@ -10,7 +10,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import R2S, Borders, Counting, Due, Report, Semantics
 from streamgauge.query.instants import uses_now
 from streamgauge.query.stamps import stamped, uses_timestamp
-from streamgauge.query.traversal import assigned_in_exists, every_expression, every_pattern, expressions
+from streamgauge.query.traversal import assigned_in_exists, every_part, every_pattern
 from streamgauge.semantics.updates import no_update
 
 
@@ -88,7 +88,7 @@ VOLATILE: Final = frozenset({"RAND", "UUID", "STRUUID"})
 def volatile(form: al.QueryForm) -> str | None:
     """The message for a function of the query that returns another value each time; ``None`` without one."""
     for pattern in every_pattern(form.pattern):
-        for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
+        for part in every_part(pattern):
             if isinstance(part, al.Call) and part.operator.upper() in VOLATILE:
                 name = part.operator
                 return f"{name}() gives a different value at each call, so answers cannot be compared: bind a constant"

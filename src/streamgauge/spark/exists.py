@@ -23,9 +23,9 @@ from streamgauge.query.traversal import (
     assigned_here,
     assigned_in_exists,
     children,
-    every_expression,
+    every_part,
     every_pattern,
-    expressions,
+    reads_patterns,
 )
 from streamgauge.spark.intervals import merged as joined_intervals
 from streamgauge.spark.relation import (
@@ -62,10 +62,9 @@ def negated(condition: al.Expression) -> al.Exists | None:
 
 def _unsupported(pattern: al.Pattern) -> Iterator[str]:
     for part in every_pattern(pattern):
-        for tree in expressions(part):
-            for call in every_expression(tree):
-                if isinstance(call, al.Call) and call.operator in VOLATILE and call.operator != NOW:
-                    yield f"{call.operator}()"
+        for call in every_part(part):
+            if isinstance(call, al.Call) and call.operator in VOLATILE and call.operator != NOW:
+                yield f"{call.operator}()"
     for name in assigned_in_exists(pattern):
         yield f"EXISTS that assigns ?{name}, a variable of the pattern around it"
 
@@ -275,7 +274,7 @@ def mentioned(pattern: al.Pattern) -> frozenset[al.Var]:
             return mentioned(inner) & frozenset(variables)
         case _:
             names = set[al.Var]().union(*map(mentioned, children(pattern)))
-            for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
+            for part in every_part(pattern):
                 names |= {part} if isinstance(part, al.Var) else set()
                 names |= mentioned(part.pattern) if isinstance(part, al.Exists) else set()
             return frozenset(names | set(assigned_here(pattern)))
@@ -291,7 +290,7 @@ def is_join(pattern: al.Pattern, outermost: bool = True) -> bool:
     """Whether EXISTS is a plain join with the outer rows: no operator needs its inner variables unbound."""
     match pattern:
         case al.Filter(condition=condition, pattern=inner):
-            if any(isinstance(part, al.Exists) for part in every_expression(condition)):
+            if reads_patterns(condition):
                 return False
             local = al.expression_variables(condition) <= frozenset(al.pattern_variables(inner))
             return (outermost or local) and is_join(inner, outermost)

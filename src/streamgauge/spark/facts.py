@@ -10,6 +10,7 @@ which datatypes. For micro-batches the driver looks at their files itself.
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import reduce
+from itertools import chain
 from typing import NamedTuple, TypeAlias
 
 import numpy as np
@@ -27,7 +28,7 @@ from streamgauge.model.terms import XSD, Term, Triple
 from streamgauge.query.graphs import spread
 from streamgauge.query.instants import NOW_GRAPH, now_fact
 from streamgauge.query.stamps import reads_time, stamp, stamped, stamps_graph, time_fact
-from streamgauge.query.traversal import children, every_expression, every_pattern, expressions
+from streamgauge.query.traversal import children, every_part, every_pattern, exists_patterns
 from streamgauge.spark.intervals import (
     TRIPLE,
     IntervalSource,
@@ -66,8 +67,8 @@ def reads(pattern: al.Pattern) -> Mapping[Term | None, tuple[al.TriplePattern, .
 
 def numeric_variables(pattern: al.Pattern) -> frozenset[str]:
     """The variables that some expression or aggregate reads: their values are worth having as numbers."""
-    trees = (tree for part in every_pattern(pattern) for tree in expressions(part))
-    return frozenset(part.name for tree in trees for part in every_expression(tree) if isinstance(part, al.Var))
+    parts = chain.from_iterable(map(every_part, every_pattern(pattern)))
+    return frozenset(part.name for part in parts if isinstance(part, al.Var))
 
 
 def _collect(
@@ -83,9 +84,8 @@ def _collect(
                 patterns_by_graph[graph].update(dict.fromkeys(_steps(triple)))
     for child in children(pattern):
         _collect(child, graph, patterns_by_graph)
-    for part in (part for tree in expressions(pattern) for part in every_expression(tree)):
-        if isinstance(part, al.Exists):
-            _collect(part.pattern, None, patterns_by_graph)
+    for inner in exists_patterns(pattern):
+        _collect(inner, None, patterns_by_graph)
 
 
 def _steps(triple: al.TriplePattern) -> Iterator[al.TriplePattern]:

@@ -9,7 +9,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query.graphs import unnamed
-from streamgauge.query.traversal import every_expression, every_pattern, keyword
+from streamgauge.query.traversal import every_pattern, keyword, reads_patterns
 from streamgauge.semantics.profiles import makes_choices_of
 from streamgauge.semantics.refusal import meaningless
 
@@ -55,7 +55,7 @@ def _unseen(pattern: al.Pattern) -> str | None:
             grouped = any(isinstance(pattern, al.Group) for pattern in every_pattern(inner))
             return None if grouped else "CQELS has no BIND: leave it out and select the variables that it uses"
         case al.Filter(condition=condition):
-            asks = any(isinstance(part, al.Exists) for part in every_expression(condition))
+            asks = reads_patterns(condition)
             return "CQELS has no EXISTS: write triple patterns and FILTER" if asks else None
         case al.Join() | al.Graph():
             return None

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from streamgauge.formats.stream import elements
 from streamgauge.formats.streams import read_triples
-from streamgauge.model.algebra import BGP, Exists, Graph, QueryForm, Select, Var
+from streamgauge.model.algebra import BGP, Graph, QueryForm, Select, Var
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
@@ -20,7 +20,7 @@ from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Semantics
 from streamgauge.model.terms import Row, Term
 from streamgauge.query.graphs import spread
 from streamgauge.query.stamps import stamped
-from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from streamgauge.query.traversal import every_pattern, exists_patterns
 from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, arrived_triples, content
 from streamgauge.semantics.definition import Held, answered, columns, held, operator, refuse, streamed
 from streamgauge.semantics.due import candidates
@@ -287,7 +287,7 @@ def _over_bags(form: QueryForm) -> str | None:
                 return "property paths"
         if isinstance(pattern, Graph):
             return "GRAPH, timestamp() or NOW()"
-        if any(isinstance(part, Exists) for tree in expressions(pattern) for part in every_expression(tree)):
+        if any(exists_patterns(pattern)):
             return "EXISTS"
     return None
 

@@ -20,7 +20,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.stamps import reads_time
-from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from streamgauge.query.traversal import every_pattern, expressions, reads_patterns
 from streamgauge.semantics.arrivals import Arrival
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.sparql.algebra import makes_blank_nodes
@@ -201,7 +201,7 @@ def _makes_blank_nodes(pattern: al.Pattern) -> bool:
 
 
 def _plain(expression: al.Expression) -> al.Expression:
-    if any(isinstance(part, al.Exists) for part in every_expression(expression)):
+    if reads_patterns(expression):
         raise NotMonotoneError("EXISTS in the query")
     return expression
 

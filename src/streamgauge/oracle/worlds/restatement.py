@@ -8,7 +8,7 @@ from typing import Final
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import Term
 from streamgauge.oracle.worlds.operations import BINARY, CASTS, UNARY, extension
-from streamgauge.query.traversal import every_expression, every_pattern, expressions, parts
+from streamgauge.query.traversal import every_part, every_pattern, parts
 from streamgauge.sparql.functions import COMPARISONS
 
 _KIND_ONLY: Final = frozenset({"DATATYPE", "ISNUMERIC", "ISLITERAL", "ISIRI", "ISBLANK"})
@@ -169,7 +169,7 @@ def is_compared_by_term(form: a.QueryForm) -> bool:
             return False
         if isinstance(pattern, a.Group) and any(aggregate.function != "COUNT" for _, aggregate in pattern.aggregates):
             return False
-        if any(computes(part, frozenset()) for tree in expressions(pattern) for part in every_expression(tree)):
+        if any(computes(part, frozenset()) for part in every_part(pattern)):
             return False
     return True
 
@@ -177,6 +177,6 @@ def is_compared_by_term(form: a.QueryForm) -> bool:
 def constants(form: a.QueryForm) -> Iterator[Term]:
     """The constant terms in the expressions and VALUES of a query."""
     for pattern in every_pattern(form.pattern):
-        yield from (part for tree in expressions(pattern) for part in every_expression(tree) if isinstance(part, str))
+        yield from (part for part in every_part(pattern) if isinstance(part, str))
         if isinstance(pattern, a.Values):
             yield from (term for row in pattern.rows for term in row if term is not None)

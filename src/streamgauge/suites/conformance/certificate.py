@@ -20,7 +20,7 @@ from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.semantics import Semantics
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.traversal import KEYWORDS, every_expression, every_pattern, expressions
+from streamgauge.query.traversal import KEYWORDS, every_part, every_pattern
 from streamgauge.suites.conformance.cases import ConformanceTask
 from streamgauge.suites.conformance.runner import ConformanceOutcome, TaskResult
 from streamgauge.suites.conformance.shared import SharedValue
@@ -203,7 +203,7 @@ def _sparql(query: ContinuousQuery) -> set[str]:
     patterns = list(every_pattern(query.form.pattern))
     features_ = {_FORMS[type(query.form)]}
     features_ |= {word for kind, word in KEYWORDS.items() if any(isinstance(pattern, kind) for pattern in patterns)}
-    trees = [part for pattern in patterns for tree in expressions(pattern) for part in every_expression(tree)]
+    trees = [part for pattern in patterns for part in every_part(pattern)]
     if any(isinstance(part, al.Exists) for part in trees):
         features_.add("EXISTS")
     if uses_timestamp(query.form):

@@ -25,7 +25,7 @@ from streamgauge.model.terms import Row, Term
 from streamgauge.query import QueryError, parse_sparql, recognised
 from streamgauge.query.instants import uses_now
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.traversal import every_expression, every_pattern, expressions
+from streamgauge.query.traversal import every_pattern, exists_patterns
 from streamgauge.servers.fragments.annotations import triple_nodes
 from streamgauge.servers.fragments.client import LinkedDataSource
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
@@ -264,8 +264,7 @@ class _NeedWalk:
 
     def _exists(self, pattern: al.Pattern) -> list[_WalkedPattern]:
         """The patterns of EXISTS in the expressions of a pattern."""
-        parts = (part for tree in expressions(pattern) for part in every_expression(tree))
-        return [self.pattern(self.normal.pattern(part.pattern)) for part in parts if isinstance(part, al.Exists)]
+        return [self.pattern(self.normal.pattern(inner)) for inner in exists_patterns(pattern)]
 
     def _within(self, first: _WalkedPattern, others: Sequence[_WalkedPattern]) -> _WalkedPattern:
         """Patterns that matter only where they join with the certain part of the first."""
