@@ -279,6 +279,7 @@ def test_triple_terms_in_data_and_templates():
     assert after == {*facts, ("<urn:x:a>", "<urn:x:says>", '<<( <urn:x:a> <urn:x:p> "1" )>>')}
     assert done("DELETE WHERE { ?s :says <<( ?s :p ?o )>> . ?s :p ?o }", after) == set()
     assert done("DELETE { ?s :says <<( ?s :p ?o )>> } WHERE { ?s :p ?o }", after) == set(facts)
+    assert done("INSERT { ?t :q ?s } WHERE { ?s :says ?t }", after) == after, "a triple term is no subject"
 
 
 def test_an_operation_says_that_it_reads_graphs():

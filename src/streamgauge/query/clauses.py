@@ -84,6 +84,7 @@ class Forms:
         return self._window(text, words, kind)
 
     def _window(self, text: str, words: Mapping[str, WindowWord], kind: str) -> Window:
+        """The window of these parts; ``kind`` is the clause of a count-based one."""
         clause = words["word"].text.upper() if "word" in words else ""
         if "now" in words:
             return Window(1, 1)
