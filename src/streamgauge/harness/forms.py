@@ -142,6 +142,7 @@ class BatchForm:
         together: list[StreamElement] = []
         budget = ROWS
         for batch in stream.batches() if isinstance(stream, StoredStream) else _elements(stream):
+            # Elements that wait go first: portions keep the order of the stream.
             if isinstance(batch, ElementBatch):
                 yield from self._of(together)
                 together, budget = [], ROWS

@@ -289,6 +289,7 @@ def _limits(carried: Carried, index: int, one: Capacity) -> Iterator[RuleLine]:
 def _before(carried: Carried, value: float) -> bool:
     """Whether a value is in the left half of the logarithmic axis."""
     tried = [probe.value for one in carried.found for probe in one.probes if probe.windows]
+    # The middle of a logarithmic axis is the geometric mean of its ends.
     return value * value < min(tried) * max(tried)
 
 

@@ -239,6 +239,7 @@ def inspect(
         )
         return inspection, name, sealed
     _check_mark(name, sealed, mark, inspection)
+    # Rows that other damage made unreadable are not counted, so the sums could not agree.
     if inspection.whole and (rows, total & _WRAP) != sealed[1:]:
         inspection.note(
             "all tables", f"the rows are not those that were written ({rows:,} are there, {sealed.rows:,} were sealed)"

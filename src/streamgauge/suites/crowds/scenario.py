@@ -341,6 +341,7 @@ def freshness(answers: Sequence[tuple[int, int, int]], applied: Sequence[int]) -
         begun = [at for at, _ in polls]
         for change in applied:
             place = bisect_right(begun, change)
+            # A change before the first poll is part of the client's first answer, however slow the system is.
             if change >= begun[0] and place < len(polls):
                 delays.append(polls[place][1] - change)
     return delays

@@ -273,6 +273,7 @@ def estimate(variants: Sequence[PlannedVariant], facts: StreamFacts, context: Ex
         places = [context.store.place(run.name) for run in variant.trials]
         to_do = sum(context.again or not (place / "verdict.json").exists() for place in places)
         span = _duration(variant.experiment, facts)
+        # Recorded streams are fed from their first element on, generated ones from time 0.
         span -= 0 if variant.experiment.workload.name is not None else facts.first
         return RunEstimate(to_do, span, facts.triples, variant.experiment.feed.factor)
 

@@ -275,6 +275,7 @@ def _drawn(terms: DataFrame, seed: int, name: str, limit: int) -> list[Term]:
     The order is that of ``workloads.draws.text_bits``, then of the terms.
     """
     (column,) = terms.columns
+    # The same 53 bits as in ``text_bits``: both generators draw the same terms.
     hashed = fn.xxhash64(fn.lit(seed), fn.lit(f"sepbm {name}"), column)
     ordered = terms.orderBy(fn.shiftrightunsigned(hashed, 11), column).limit(limit)
     terms_drawn: list[Term] = ordered.toArrow().column(column).to_pylist()

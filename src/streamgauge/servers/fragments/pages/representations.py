@@ -340,6 +340,7 @@ class Representations:
         Only bindings or a repeated variable require a scan, so requests without either are not parsed here.
         """
         base, path, query, _, _ = key
+        # A variable is written ?x, percent-encoded or not; one that occurs once restricts nothing.
         if b"values=" not in query and query.count(b"?") + query.count(b"%3F") + query.count(b"%3f") < 2:
             return None
         request = read_fragment_request(path, query, dataset.shape, base, dataset.largest).selection

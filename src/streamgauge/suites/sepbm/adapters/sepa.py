@@ -130,6 +130,7 @@ class SepaSystem:
 
     def settle(self) -> None:
         """Wait until no notification has arrived for a while."""
+        # The protocol does not say when all notifications of an update have been sent.
         while (left := self._last + self._quiet - monotonic()) > 0:
             self._subscriptions.check()
             sleep(left)
