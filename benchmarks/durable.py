@@ -1,13 +1,13 @@
-"""Durable watches: what a state costs while a query runs, and how long it takes to go on with one.
+"""Durable queries: what a state costs while a query runs, and how long it takes to go on with one.
 
-python -m benchmarks.durable [--parts checkpoint recovery] [--rate 20000] [--seconds 20] [--repeat 3]
+python -m benchmarks.durable [--parts checkpoint recovery service] [--rate 20000] [--seconds 20] [--repeat 3]
     [--triples 5000000] [--queries 100]
 
 `checkpoint`: another process writes a file of JSON lines at ``--rate`` elements a second, which is followed, with and
 without a state in turn. Printed: CPU of this process, per cent of one core, and the longest transaction, for which
 answers stand still. `recovery`: a watch of ``--queries`` alerts over one window is closed when that holds
 ``--triples``, and begun again in a process of its own: seconds until it takes elements, CPU until the next answers,
-and its peak memory.
+and its peak memory. `service`: the same of a service that has the queries.
 """
 
 import argparse
@@ -17,20 +17,28 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from statistics import median
 
 from benchmarks.measure import own_cpu, run_parts
 from benchmarks.results import ResultTable
+from streamgauge.engines import load
 from streamgauge.formats.lines import encode_element
 from streamgauge.model.element import StreamElement
 from streamgauge.servers.durable.journal import SessionJournal
+from streamgauge.servers.queries.durability import ServiceJournal
+from streamgauge.servers.queries.limits import QueryLimits
+from streamgauge.servers.queries.registry import Queries
+from streamgauge.servers.queries.requests import QueryRegistration
 from streamgauge.watching import watch
 
 READINGS = "urn:readings"
 SENSORS = 1000
+BODY = 4000
+"""Elements that are published together."""
+
 ALERTS = (
     "SELECT ?s (AVG(?v) AS ?mean) FROM NAMED WINDOW <urn:w> ON <urn:readings> [RANGE PT%dS STEP PT%dS] "
     "WHERE { WINDOW <urn:w> { ?o <urn:sensor> ?s ; <urn:value> ?v ; <urn:place> ?p } } GROUP BY ?s HAVING(AVG(?v) > %d)"
@@ -142,26 +150,72 @@ print(json.dumps([ready - imported, clock, answered - ready, len({name for name,
 """
 
 
+SERVE_ON = """
+import json, sys, time
+from benchmarks.durable import READINGS, reading, service
+from benchmarks.measure import own_cpu, own_peak
+state, number, at = sys.argv[1], *map(int, sys.argv[2:])
+imported, begun = own_cpu(), time.monotonic()
+queries = service(state)
+assert queries.settle(3600)
+ready, clock = own_cpu(), time.monotonic() - begun
+before = sum(query.answers.number for query in queries.queries())
+queries.publish(READINGS, [reading(number, at)])
+assert queries.settle(3600)
+queries.journal.wait(queries.journal.ticket(), 3600)
+answered = own_cpu()
+count = sum(query.answers.number for query in queries.queries()) - before
+print(json.dumps([ready - imported, clock, answered - ready, count, round(own_peak())]))
+"""
+
+
+def service(state: str) -> Queries:
+    """A service with a state."""
+    journal = ServiceJournal(Path(state), time.monotonic)
+    return Queries(load, ("live",), QueryLimits(memory=2**34), journal=journal)
+
+
 def recovery(arguments: argparse.Namespace) -> None:
-    """How long it takes to go on with a state."""
-    elements, seconds, slide = arguments.triples // 3, 600, 60
-    columns = (
-        "window",
-        "queries",
-        "triples",
-        "state, MB",
-        "to be ready, CPU s",
-        "wall s",
-        "next answers, CPU s",
-    )
-    with ResultTable("durable_recovery", (*columns, "peak, MiB")) as table, tempfile.TemporaryDirectory() as folder:
-        items = (reading(number, number * 1000 * seconds // elements) for number in range(elements))
-        with watch(alerts(arguments.queries, seconds, slide), items, state=folder, end="stream") as answers:
+    """How long it takes to go on with the state of a watch."""
+
+    def fill(folder: str, seconds: int, slide: int, items: Iterator[StreamElement]) -> None:
+        asked = alerts(arguments.queries, seconds, slide)
+        with watch(asked, items, state=folder, end="stream") as answers:
             for _ in answers:
                 pass
+
+    gone_on(arguments, "durable_recovery", fill, lambda seconds, slide: [GO_ON, arguments.queries, seconds, slide])
+
+
+def service_recovery(arguments: argparse.Namespace) -> None:
+    """How long it takes to go on with the state of a service."""
+
+    def fill(folder: str, seconds: int, slide: int, items: Iterator[StreamElement]) -> None:
+        queries = service(folder)
+        for text in alerts(arguments.queries, seconds, slide).values():
+            queries.register(QueryRegistration(text))
+        while body := [*itertools.islice(items, BODY)]:
+            queries.publish(READINGS, body)
+            assert queries.settle(3600)
+        queries.close("filled")
+
+    gone_on(arguments, "durable_service", fill, lambda _seconds, _slide: [SERVE_ON])
+
+
+def gone_on(
+    arguments: argparse.Namespace,
+    name: str,
+    fill: Callable[[str, int, int, Iterator[StreamElement]], None],
+    go_on: Callable[[int, int], list[object]],
+) -> None:
+    """A table of how long a process takes to go on with a state that was filled, by the program ``go_on``."""
+    elements, seconds, slide = arguments.triples // 3, 600, 60
+    columns = ("window", "queries", "triples", "state, MB", "to be ready, CPU s", "wall s", "next answers, CPU s")
+    with ResultTable(name, (*columns, "peak, MiB")) as table, tempfile.TemporaryDirectory() as folder:
+        fill(folder, seconds, slide, (reading(n, n * 1000 * seconds // elements) for n in range(elements)))
         size = sum(file.stat().st_size for file in Path(folder).iterdir()) / 1e6
-        words = map(str, (folder, arguments.queries, seconds, slide, elements, 1000 * seconds))
-        command = [sys.executable, "-c", GO_ON, *words]
+        program, *words = go_on(seconds, slide)
+        command = [sys.executable, "-c", str(program), folder, *map(str, (*words, elements, 1000 * seconds))]
         ready, clock, answered, names, peak = json.loads(subprocess.check_output(command, text=True))
         assert names == arguments.queries
         figures = (f"{size:,.0f}", f"{ready:.1f}", f"{clock:.1f}", f"{answered:.1f}", f"{peak:,}")
@@ -169,7 +223,7 @@ def recovery(arguments: argparse.Namespace) -> None:
 
 
 def main() -> None:
-    parts = {"checkpoint": checkpoint, "recovery": recovery}
+    parts = {"checkpoint": checkpoint, "recovery": recovery, "service": service_recovery}
     run_parts(__doc__, parts, rate=20_000, seconds=20, repeat=3, triples=5_000_000, queries=100)
 
 
