@@ -38,6 +38,7 @@ def started(profile: Path) -> Iterator[Any]:
         options.add_argument(flag)
     options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
     browser = Chrome(options=options, service=ChromeService(driver))
+    browser.set_page_load_timeout(100)  # below that of the driver's own connection, which says nothing of the page
     try:
         yield browser
     finally:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selenium.common.exceptions import TimeoutException
 from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.common.actions.action_builder import ActionBuilder
 from selenium.webdriver.common.by import By
@@ -55,9 +56,23 @@ def bench(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         yield bench
 
 
+STATE = """const form = document.getElementById('playground'), drawn = document.getElementById('drawn')
+return [location.pathname, form?.dataset.redrawn, drawn?.getAttribute('aria-busy'),
+  ...[...document.querySelectorAll('[data-trouble]:not([hidden])')].map(each => each.textContent)]"""
+"""What a page is doing: how often it was drawn, whether a drawing is awaited, what it complains of."""
+
+
+def wait(browser: Any, met: Any, what: str, seconds: float = 120) -> None:
+    """Wait until something is met; the failure says what did not come, and what the page was doing."""
+    try:
+        WebDriverWait(browser, seconds, 0.05).until(met)
+    except TimeoutException:
+        pytest.fail(f"{what} did not come in {seconds} s: {browser.execute_script(STATE)}")
+
+
 def shown(browser: Any, bench: Any, path: str = "/playground/", width: int = 1440, theme: str = "light") -> None:
     show(browser, bench.url + path, width, theme)
-    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0)
+    wait(browser, lambda found: redrawn(found) > 0, "the first drawing")
 
 
 def redrawn(browser: Any) -> int:
@@ -68,8 +83,8 @@ def after(browser: Any, act: Any) -> None:
     """Do something, and wait until all of it is drawn."""
     before = redrawn(browser)
     act()
-    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > before)
-    WebDriverWait(browser, 120, 0.05).until(settled)
+    wait(browser, lambda found: redrawn(found) > before, f"drawing {before + 1}")
+    wait(browser, settled, "the last drawing")
 
 
 def settled(browser: Any) -> bool:
@@ -113,6 +128,25 @@ def field(browser: Any, name: str) -> Any:
     return browser.find_element(By.NAME, name)
 
 
+def is_shared_as_a_page(browser: Any, file: Path) -> None:
+    """The result as a file, which is opened without a server and zoomed without a script."""
+    differences = texts(browser, "tr:not(.same) strong")
+    browser.find_element(By.CSS_SELECTOR, "[value='timeline.html']").send_keys(Keys.ENTER)
+    wait(browser, lambda _: file.exists(), "the file")
+    for width, theme in ((390, "dark"), (1440, "light")):
+        show(browser, file.as_uri(), width, theme)
+        assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
+        ratio, where = browser.execute_script(CONTRAST)
+        assert ratio >= 4.5, (theme, where)
+    assert not (found := faults(browser)), found
+    wide = "return document.querySelector('#timeline svg').getBoundingClientRect().width"
+    before = browser.execute_script(wide)
+    browser.find_element(By.CSS_SELECTOR, "#timeline [value='4']").send_keys(Keys.SPACE)
+    assert browser.execute_script(wide) == 4 * before
+    assert texts(browser, "tr:not(.same) strong") == differences
+    keep(browser, "playground-file")
+
+
 def test_it_is_used_by_fields_by_typing_by_dragging_and_as_a_link(
     browser: Any, bench: Any, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
@@ -146,8 +180,9 @@ def test_it_is_used_by_fields_by_typing_by_dragging_and_as_a_link(
     folder = tmp_path_factory.mktemp("downloads")
     browser.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
     browser.find_element(By.CSS_SELECTOR, "[value='reports.csv']").send_keys(Keys.ENTER)
-    WebDriverWait(browser, 60, 0.05).until(lambda _: [path.name for path in folder.iterdir()] == ["reports.csv"])
+    wait(browser, lambda _: [path.name for path in folder.iterdir()] == ["reports.csv"], "the table")
     assert (folder / "reports.csv").read_text(encoding="utf-8").startswith("semantics,")
+    is_shared_as_a_page(browser, folder / "timeline.html")
     show(browser, address)
     assert texts(browser, "tr:not(.same) strong") == differences
     assert [complaint for complaint in complaints(browser) if complaint["level"] == "SEVERE"] == []
@@ -206,7 +241,7 @@ def test_states_are_saved_as_tabs_and_those_that_were_drawn_are_kept(browser: An
     keep(browser, "playground-saved")
     assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
     browser.find_element(By.LINK_TEXT, "<b>first</b>").send_keys(Keys.ENTER)
-    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0 and lines_of(found) == first)
+    wait(browser, lambda found: redrawn(found) > 0 and lines_of(found) == first, "the saved state")
     browser.find_element(By.CSS_SELECTOR, "[aria-label='Remove <b>first</b>']").send_keys(Keys.ENTER)
     assert texts(browser, "#tabs a") == ["SELECT ?room ?degrees"]
     browser.execute_script("localStorage.clear()")
@@ -258,10 +293,10 @@ def test_a_run_leads_from_its_wrong_window_to_the_reason(browser: Any, bench: An
     leads = browser.find_elements(By.CSS_SELECTOR, "#timeline a.report.wrong")
     assert leads[1].get_dom_attribute("href") == "/playground/?run=mine&window=1"
     browser.find_element(By.CSS_SELECTOR, "[data-zoom=in]").send_keys(Keys.ENTER)
-    WebDriverWait(browser, 60, 0.05).until(lambda found: found.find_elements(By.CSS_SELECTOR, ".minimap .view"))
+    wait(browser, lambda found: found.find_elements(By.CSS_SELECTOR, ".minimap .view"), "the zoomed run")
     assert len(browser.execute_script(names, "#timeline .window.wrong")) == 13
     browser.find_elements(By.PARTIAL_LINK_TEXT, "See why")[1].send_keys(Keys.ENTER)
-    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0)
+    wait(browser, lambda found: redrawn(found) > 0, "the first drawing")
     assert "The borders of a window are (o, c]." in texts(browser, "#diagnosis")[0]
     assert texts(browser, ".reports-A .report title, .reports-A .silent title") == []
     assert [text[:8] for text in texts(browser, "[aria-labelledby=reports-title] tbody th")] == [
@@ -317,7 +352,7 @@ def test_keys_alone_complete_names_and_walk_the_timeline(browser: Any, bench: An
     shown(browser, bench)
     write(browser, "SELECT * FROM NAMED WINDOW <w> ON ")
     browser.find_element(By.CSS_SELECTOR, ".cm-content").send_keys(Keys.CONTROL, " ")
-    WebDriverWait(browser, 120).until(lambda found: texts(found, ".cm-completionLabel"))
+    wait(browser, lambda found: texts(found, ".cm-completionLabel"), "completions")
     assert "<http://ex.org/streams/test>" in texts(browser, ".cm-completionLabel")
     browser.find_element(By.CSS_SELECTOR, ".cm-content").send_keys(Keys.ESCAPE)
     after(browser, lambda: write(browser, FIRST.query))
@@ -357,6 +392,11 @@ def test_the_timeline_is_zoomed_panned_and_chosen_in(browser: Any, bench: Any) -
     assert browser.find_elements(By.CSS_SELECTOR, ".minimap .view")
     after(browser, lambda: ActionChains(browser).send_keys(Keys.ARROW_LEFT).perform())
     assert shows()[0] < first
+    moved = shows()
+    view = browser.find_element(By.CSS_SELECTOR, ".minimap .view")
+    after(browser, lambda: ActionChains(browser).drag_and_drop_by_offset(view, 120, 0).perform())
+    assert [time > before for time, before in zip(shows(), moved, strict=True)] == [True, True]
+    browser.execute_script("document.querySelector('.timeline').focus()")
     after(browser, lambda: ActionChains(browser).send_keys("0").perform())
     assert shows() == [0, 25_000]
     region = browser.find_element(By.CSS_SELECTOR, ".timeline")
@@ -411,19 +451,19 @@ def test_the_list_of_examples_is_searched(browser: Any, bench: Any) -> None:
     assert texts(browser, "li:not([hidden]) > a") == ["tumbling windows are half-open"]
     keep(browser, "playground-examples")
     browser.find_element(By.CSS_SELECTOR, "li:not([hidden]) > a").click()
-    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0)
+    wait(browser, lambda found: redrawn(found) > 0, "the first drawing")
     assert "5: b p c." in field(browser, "stream").get_attribute("value")
     assert texts(browser, "h1") == ["Tumbling windows are half-open"]
     number = texts(browser, ".turn .note")[0].split()[1]
     assert not (found := faults(browser)), found
     browser.find_element(By.CSS_SELECTOR, "a[rel=next]").click()
-    WebDriverWait(browser, 120, 0.05).until(lambda found: redrawn(found) > 0 and texts(found, ".turn .note"))
+    wait(browser, lambda found: redrawn(found) > 0 and texts(found, ".turn .note"), "the next example")
     assert texts(browser, ".turn .note")[0].split()[1] == str(int(number) + 1)
     title = texts(browser, "h1")
     browser.refresh()
     assert texts(browser, "h1") == title
     browser.find_element(By.CSS_SELECTOR, "a[rel=prev]").click()
-    WebDriverWait(browser, 120, 0.05).until(lambda found: texts(found, "h1") == ["Tumbling windows are half-open"])
+    wait(browser, lambda found: texts(found, "h1") == ["Tumbling windows are half-open"], "the example before")
     keep(browser, "playground-example")
 
 
@@ -432,7 +472,7 @@ def test_a_recording_is_diagnosed_on_the_page(browser: Any, bench: Any) -> None:
     lines = [{"vars": ["room", "degrees"], "add": [], "instant": at} for at in (10_000, 15_000, 20_000, 25_000)]
     script = "document.getElementById('recording').value = arguments[0]; document.getElementById('diagnose').click()"
     browser.execute_script(script, "\n".join(map(json.dumps, lines)))
-    WebDriverWait(browser, 60).until(lambda found: texts(found, "#diagnosis h3"))
+    wait(browser, lambda found: texts(found, "#diagnosis h3"), "the diagnosis")
     assert "does not answer as rspql should" in texts(browser, "#diagnosis h3")[0]
     assert len(texts(browser, "#diagnosis .judged a.report.wrong")) == 2 * len(lines)
     assert FIRST.advance == lines[-1]["instant"]

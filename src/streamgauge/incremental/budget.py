@@ -12,11 +12,16 @@ from threading import Lock, RLock
 from typing import Final
 
 _NEVER: Final = 2**31 - 1
+YOUNG: Final = 20_000
+"""Objects that are made between two collections of the youngest, 700 by default, while few of them are garbage."""
 _ONE: Final = RLock()
 
 
 class _FullCollections:
-    """Full collections of garbage, which do not run while somebody is in ``off``; in any number of threads."""
+    """Full collections of garbage, which do not run while somebody is in ``off``; in any number of threads.
+
+    Collections of the youngest objects are rarer meanwhile.
+    """
 
     def __init__(self) -> None:
         self._lock, self._users = Lock(), 0
@@ -28,7 +33,7 @@ class _FullCollections:
         with self._lock:
             if self._users == 0:
                 self._thresholds = gc.get_threshold()
-                gc.set_threshold(*self._thresholds[:2], _NEVER)
+                gc.set_threshold(max(YOUNG, self._thresholds[0]), self._thresholds[1], _NEVER)
             self._users += 1
         try:
             yield

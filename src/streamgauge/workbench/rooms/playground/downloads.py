@@ -1,6 +1,7 @@
-"""The playground's reports as files: the rows of A and B as CSV, the answers of one of them as lines of JSON."""
+"""The playground's result as files: a page, the rows of A and B as CSV, the answers of one of them as lines of JSON."""
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
@@ -8,10 +9,15 @@ from streamgauge.formats.lines import encode_answers
 from streamgauge.incremental.drivers.relation_to_stream import answer_kind
 from streamgauge.model.answer import Answer
 from streamgauge.report.exports import table
+from streamgauge.report.lanes import names, svg
 from streamgauge.report.numbers import scope_borders
+from streamgauge.report.zoomable import WIDTH, ZOOMS
+from streamgauge.workbench.pages import fragment
 from streamgauge.workbench.rooms.playground.comparison import ReportChange, interval
 from streamgauge.workbench.rooms.playground.evaluation import Candidate, PlaygroundEvaluation
+from streamgauge.workbench.rooms.playground.replies import page_values
 from streamgauge.workbench.rooms.playground.result import PlaygroundResult
+from streamgauge.workbench.rooms.playground.timeline import timeline
 from streamgauge.workbench.terms import plain_term
 
 
@@ -57,7 +63,16 @@ def _answers(side: PlaygroundEvaluation) -> Iterator[Answer]:
         yield Answer(side.variables, report.rows or (), kind=kind, instant=report.due.instant)
 
 
+def as_page(result: PlaygroundResult) -> bytes:
+    """A page of the result that needs neither server nor script; its timeline is zoomed by the browser alone."""
+    drawn = timeline(replace(result, state=replace(result.state, width=WIDTH, view=None)))
+    picture = names(drawn) + svg(drawn, "Elements, windows and reports over time", titles=True, stretches=True)
+    own = {"picture": picture, "downloads": False, "zooms": ZOOMS, "title": "Windows and reports of a query"}
+    return fragment("playground-file.html.j2", **{**page_values(result), **own}).encode()
+
+
 DOWNLOADS: Final[Mapping[str, tuple[Callable[[PlaygroundResult], bytes], str]]] = {
+    "timeline.html": (as_page, "text/html; charset=utf-8"),
     "reports.csv": (as_csv, "text/csv; charset=utf-8"),
     "answers-a.jsonl": (partial(as_lines, "a"), "application/x-ndjson"),
     "answers-b.jsonl": (partial(as_lines, "b"), "application/x-ndjson"),

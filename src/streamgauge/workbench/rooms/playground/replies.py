@@ -235,6 +235,7 @@ def page_values(result: PlaygroundResult, *, scripted: bool = False) -> Mapping[
         "summary": summary(result.pairs) if result.b is not None and result.a is not None else "",
         "sentences": _sentences(result),
         "link": "" if scripted else link(result.state),
+        "downloads": True,
     }
 
 

@@ -181,7 +181,7 @@ form.addEventListener("change", event => {
 for (const which of ["a", "b"]) form.elements[`${which}.profile`].addEventListener("change", async event => {
   event.stopPropagation()
   const { value: profile } = event.target
-  fill(which, { profile, ...await post("/playground/profile", { name: profile }) })
+  try { fill(which, { profile, ...await post("/playground/profile", { name: profile }) }) } catch (error) { trouble(which, error.message); outdated(true); return }
   evaluate()
 })
 
