@@ -103,7 +103,6 @@ def labels(bindings: Mapping[str, Term]) -> Solution:
 
 
 Valuation: TypeAlias = Callable[[Solution], Term | None]
-Keys: TypeAlias = tuple[Term | None, ...]
 
 
 def grouped(
@@ -115,7 +114,7 @@ def grouped(
     and leaves its variable unbound. ``valuation`` compiles an expression.
     """
     keys = [(variable.name, valuation(key)) for variable, key in group.keys]
-    groups: dict[Keys, list[Solution]] = {} if keys else {(): []}
+    groups: dict[Row, list[Solution]] = {} if keys else {(): []}
     for solution in solutions:
         groups.setdefault(tuple(value(solution) for _, value in keys), []).append(solution)
     sets = [(variable.name, _set_function(aggregate_, valuation)) for variable, aggregate_ in group.aggregates]
@@ -443,19 +442,17 @@ class _Evaluation:
     def _in_graph(self, pattern: al.Graph) -> Iterator[Solution]:
         name, inner = pattern.name, pattern.pattern
         known = self._fixed.get(name.name) if isinstance(name, al.Var) else name
+        named = self._dataset.named
         if known is not None:
-            return self._over(known).solutions(inner) if known in self._dataset.named else iter(())
+            return self._evaluation(named[known], self._fixed).solutions(inner) if known in named else iter(())
         assert isinstance(name, al.Var)
-        return chain.from_iterable(self._with_name(name.name, graph, inner) for graph in self._dataset.named)
+        return chain.from_iterable(self._with_name(name.name, graph, inner) for graph in named)
 
     def _with_name(self, variable: str, graph: Term, inner: al.Pattern) -> Iterator[Solution]:
         """The solutions over one named graph that agree with its name, with the variable bound to it."""
-        for solution in self._over(graph).solutions(inner):
+        for solution in self._evaluation(self._dataset.named[graph], self._fixed).solutions(inner):
             if solution.get(variable, graph) == graph:
                 yield {**solution, variable: graph}
-
-    def _over(self, graph: Term) -> "_Evaluation":
-        return self._evaluation(self._dataset.named[graph], self._fixed)
 
     def _ordered(
         self, solutions: Iterable[Solution], keys: tuple[tuple[al.Expression, bool], ...]
