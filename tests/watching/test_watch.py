@@ -25,7 +25,7 @@ from streamgauge.semantics.refusal import RefusedError, meaningless
 from streamgauge.sources import SourceError
 from streamgauge.sources.contract import parse_address
 from streamgauge.sources.named import is_live
-from streamgauge.watching import WatchError, awatch, watch
+from streamgauge.watching import WatchError, awatch, inputs, watch
 from tests.notation import STREAM, stream
 from tests.semantics.draw import semantics, streams, windows
 from tests.servers.programs import PROGRAM, command
@@ -44,6 +44,41 @@ def counts(answers):
 
 def test_pairs_of_time_and_text_with_the_last_windows_due():
     assert counts(watch(COUNT, PAIRS)) == [(5000, 5), (10_000, 5), (15_000, 2)]
+
+
+class Opened:
+    """A source that notes that it was closed."""
+
+    refused, reasons = 0, ()
+
+    def __init__(self) -> None:
+        self.closed = False
+
+    def items(self):
+        return iter(())
+
+    def close(self) -> None:
+        self.closed = True
+
+
+async def nothing():
+    for item in ():
+        yield item
+
+
+@pytest.mark.parametrize("second", ["mqtt://away/topic", nothing()])
+def test_sources_are_closed_if_another_one_is_refused(monkeypatch, second):
+    opened = Opened()
+
+    def open_source(url: str, *_: object, **_named: object) -> Opened:
+        if url == "mqtt://away/topic":
+            raise SourceError("mqtt://away/topic: no broker")
+        return opened
+
+    monkeypatch.setattr(inputs, "open_source", open_source)
+    with pytest.raises((SourceError, WatchError)):
+        watch(COUNT, "mqtt://here/topic", second)
+    assert opened.closed
 
 
 def test_where_time_ends():

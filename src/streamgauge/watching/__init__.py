@@ -131,6 +131,10 @@ def _begin(
     queries: Sequence[Understood], feeds: Sequence[StreamFeed], state: "WatchState | None", options: Options
 ) -> Watch[Any]:
     if any(isinstance(feed.items, AsyncIterable) for feed in feeds):
+        for feed in feeds:
+            feed.close()
+        if state is not None:
+            state.session.close()
         raise WatchError("an asynchronous iterable is watched by awatch: async for answer in streamgauge.awatch(...)")
     if state is None and not _by_arrival(feeds, options) and not _own_pace(options):
         return _watch(queries, feeds, None, options, by_time([_plain(feed) for feed in feeds]), None)

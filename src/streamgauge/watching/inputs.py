@@ -1,6 +1,7 @@
 """The inputs of a watch: queries with their semantics and static data, and streams from files, URLs and iterables."""
 
 from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -199,10 +200,14 @@ def open_feeds(
     called = (str(source) if isinstance(source, str | Path) else "something to iterate over" for _, source in pairs)
     refuse_names((NamedSource(name, iri) for name, (iri, _) in zip(called, pairs, strict=True)), named)
     readings = shared_readings([source if isinstance(source, str | Path) else None for _, source in pairs], reading)
-    return [
-        _open(source, reading_for(NamedSource("", iri), named, own), iri, after)
-        for (iri, source), own in zip(pairs, readings, strict=True)
-    ]
+    feeds: list[StreamFeed] = []
+    with ExitStack() as opened:
+        for (iri, source), own in zip(pairs, readings, strict=True):
+            feeds.append(_open(source, reading_for(NamedSource("", iri), named, own), iri, after))
+            # If a later source cannot be opened, the connections of the earlier ones would stay open.
+            opened.callback(feeds[-1].close)
+        opened.pop_all()
+    return feeds
 
 
 def given_pairs(streams: Sequence[Stream]) -> list[tuple[str | None, Given]]:
