@@ -43,7 +43,7 @@ coverage: setup
 	$(RUN)/coverage report --format total
 	$(RUN)/coverage report --skip-covered --sort cover > .durations/coverage.txt
 
-# 500 drawn changes of the oracle's source: at least 95% fail a quick test. `make mutants ASK='--seed 2 --file align.py'`.
+# 500 drawn changes of the oracle's source: at least 95% fail a quick test. `make mutants ASK='--seed 2 --file align.py --count 20'`.
 mutants: setup
 	$(RUN)/python -m tests.mutants $(ASK)
 

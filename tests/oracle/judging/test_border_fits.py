@@ -107,7 +107,7 @@ def spoilt(draw, run):
 
 
 @pytest.mark.slow
-@examples(200, prove=5000)
+@examples(120, prove=5000)
 @given(data=st.data())
 def test_rows_fit_as_every_pair_says(data):
     text, chosen = data.draw(texts()), data.draw(semantics())
@@ -120,7 +120,7 @@ def test_rows_fit_as_every_pair_says(data):
 
 
 @pytest.mark.slow
-@examples(70, prove=2000)
+@examples(50, prove=2000)
 @given(data=st.data())
 def test_numbers_fit_as_every_pair_says(data):
     text, sparql = data.draw(numbers()), data.draw(st.sampled_from(NUMBERS))
@@ -223,7 +223,7 @@ def test_a_named_window_beside_static_data_is_searched_at_once(monkeypatch):
 span = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda pair: (min(pair), max(pair)))
 
 
-@examples(300, prove=5000)
+@examples(150, prove=5000)
 @given(
     st.lists(st.lists(span, min_size=1, max_size=3), max_size=5),
     st.integers(1, 5),
