@@ -146,9 +146,9 @@ class SharedReports:
     def __init__(self, streamings: Sequence[RelationToStream], pool: JoinPool) -> None:
         self.streamings, self._pool = streamings, pool
         self.reporting: Emit | None = None
-        self._reported: Sequence[RelationToStream] = ()
-        self._awake: list[int] | None = None
-        self._sleepers: dict[int, int] = {}
+        self._asked: Sequence[RelationToStream] = streamings
+        self._awake: list[int] = []
+        self._sleepers: dict[int, int] | None = None
 
     @property
     def silent(self) -> bool:
@@ -156,22 +156,27 @@ class SharedReports:
         return all(streaming.silent for streaming in self.streamings)
 
     def report(self, instant: int, scope: tuple[int, int]) -> None:
-        """Evaluate what may have changed, and send it."""
-        for streaming in self._reported:
-            streaming.silent = True
-        self._reported = [self.streamings[at] for at in self._woken()]
-        for streaming in self._reported:
+        """Evaluate what may have changed, and send it; at first all."""
+        if self._sleepers is None:
+            self._sleepers = self._asleep()
+        elif self._sleepers:
+            self._wake(self._sleepers)
+        for streaming in self._asked:
             self.reporting = streaming.emit
             streaming.report(instant, scope)
         self.reporting = None
 
-    def _woken(self) -> Sequence[int]:
-        """The places of the queries whose answers may have changed since the last report, of all at the first."""
+    def _asleep(self) -> dict[int, int]:
+        """The places of the queries that sleep, by the ids of their bags."""
+        bags = [streaming.bags for streaming in self.streamings]
+        asleep = [bool(own) and all(map(self._pool.shares, own)) for own in bags]
+        self._awake = [at for at, sleeps in enumerate(asleep) if not sleeps]
+        return {id(bag): at for at, own in enumerate(bags) if asleep[at] for bag in own}
+
+    def _wake(self, sleepers: Mapping[int, int]) -> None:
+        """Ask the queries that never sleep, and those whose bags have changed since the last report."""
+        for streaming in self._asked:
+            streaming.silent = True
         touched = self._pool.hand_out()
-        if self._awake is None:
-            bags = [streaming.bags for streaming in self.streamings]
-            asleep = [bool(own) and all(map(self._pool.shares, own)) for own in bags]
-            self._sleepers = {id(bag): at for at, own in enumerate(bags) if asleep[at] for bag in own}
-            self._awake = [at for at, sleeps in enumerate(asleep) if not sleeps]
-            return range(len(bags))
-        return sorted({*self._awake, *(self._sleepers[bag] for bag in touched if bag in self._sleepers)})
+        places = {*self._awake, *[sleepers[bag] for bag in touched if bag in sleepers]}
+        self._asked = [self.streamings[at] for at in sorted(places)]
