@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from itertools import groupby
+from operator import attrgetter
 from typing import Final, NamedTuple
 
 import httpx
@@ -69,10 +70,10 @@ def streamed(elements: Sequence[StreamElement]) -> list[UpdateRequest]:
         UpdateRequest(
             at,
             path,
-            b"".join([*(encode_element(element) for element in elements if element.time == at), encode_advance(at)]),
+            b"".join([*map(encode_element, group), encode_advance(at)]),
             "application/x-ndjson",
         )
-        for at in sorted({element.time for element in elements})
+        for at, group in groupby(sorted(elements, key=attrgetter("time")), attrgetter("time"))
     ]
 
 
