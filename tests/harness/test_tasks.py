@@ -145,4 +145,4 @@ def test_a_refusal_in_process_is_the_programs_sentence(tmp_path):
 )
 def test_words_are_told_from_answers_however_they_are_laid_out(line, wanted):
     found = word(line)
-    assert (found.said if found else None) == wanted
+    assert (found.kind if found else None) == wanted

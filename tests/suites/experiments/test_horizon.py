@@ -26,6 +26,6 @@ def test_time_comes_as_far_as_the_file_says(tmp_path, said, feed, until):
     experiment = Experiment.model_validate({**parts, "engine": [{"name": "live", "semantics": ["rspql"]}]})
     doing = ExperimentContext(tmp_path / "out", lambda: pytest.fail("nothing is judged"))
     for _ in range(2):  # made, then found
-        _, facts = runner._stream(experiment, plan_query(experiment), 1, doing)
+        _, facts = runner.made_stream(experiment, plan_query(experiment), 1, doing)
         assert (facts.first, facts.last) == (1, 7)
         assert runner._duration(experiment, facts) == until

@@ -151,7 +151,7 @@ def test_what_cannot_be_made_is_refused(world, tmp_path):
     with pytest.raises(ConfigurationError, match="already exists"):
         generate(world, ConfigurationRequest(), tmp_path / "there")
     one = type(world)(world.facts, world.ontology, (world.queries[0],), world.origin)
-    with pytest.raises(ConfigurationError, match=r"name \d+ resources, 300 are needed"):
+    with pytest.raises(ConfigurationError, match=r"have \d+ resources, but 300 are needed"):
         generate(one, ConfigurationRequest(), tmp_path / "few")
     with pytest.raises(ConfigurationError, match=r"values for \d+ channels"):
         generate(one, ConfigurationRequest(2, channels=5000), tmp_path / "many")

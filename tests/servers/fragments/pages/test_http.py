@@ -123,7 +123,7 @@ def server() -> Server:
 
 ERRORS = [
     ("GET", "/none", 404, "data sets are at /data, /more"),
-    ("GET", "/data/", 404, "nothing is at /data/"),
+    ("GET", "/data/", 404, "there is no /data/"),
     ("GET", "/data?subject=lit", 400, "subject: lit: not an absolute IRI"),
     ("GET", "/data?predicate=_:b", 400, "a blank node has no name"),
     ("GET", "/data?object=%22open", 400, "not a literal"),
