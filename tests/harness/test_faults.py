@@ -109,7 +109,9 @@ FAULTS = {
     "writes bytes": Fault(
         READY + "answer(1); os.write(1, bytes([255, 0, 254, 10])); sys.stdin.read()", "line 2 of the engine's output", 1
     ),
-    "nests without end": Fault(READY + "answer(1); say('[' * 100_000); sys.stdin.read()", "not a readable line of JSON", 1),
+    "nests without end": Fault(
+        READY + "answer(1); say('[' * 100_000); sys.stdin.read()", "not a readable line of JSON", 1
+    ),
     "answers half a character": Fault(
         READY + 'answer(1); say(\'{"vars": ["\\\\ud800"], "add": []}\'); sys.stdin.read()', "field vars is", 1
     ),

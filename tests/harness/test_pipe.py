@@ -103,7 +103,9 @@ def test_a_program_that_is_gone_when_input_comes_says_how():
         for element in ELEMENTS * 1000:
             session.push(element)
 
-    with pytest.raises(PipeError, match="stopped reading its input and ended with exit code 3: its standard error is empty"):
+    with pytest.raises(
+        PipeError, match="stopped reading its input and ended with exit code 3: its standard error is empty"
+    ):
         push_all()
 
 
