@@ -11,8 +11,9 @@ class QueryLimits:
     ``waiting`` elements may wait for a query before publishers are slowed; ``kept`` answers (of ``kept_bytes``) of a
     query can be resumed from, and a subscriber that is ``lag`` of them behind is left. ``memory`` bounds what one query
     is estimated to hold: its static data, what its windows hold, its kept answers. ``seconds`` of CPU are what one
-    element, and what is due because of it, may take, and ``growth`` what the process may grow by meanwhile; a query is
-    understood in ``seconds``, while ``registrations`` of others wait. Time may come past ``jump`` reports at once.
+    element, and what is due because of it, may take, and ``growth`` what the process may grow by meanwhile, beyond what
+    windows are estimated to hold; a query is understood in ``seconds``, while ``registrations`` of others wait. Time
+    may come past ``jump`` reports at once.
     """
 
     queries: int = 100

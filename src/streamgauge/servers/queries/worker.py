@@ -297,7 +297,8 @@ class QueryWorker:
         Questions that nobody asks any more may be the cause: the others first go on without them.
         """
         try:
-            with DEADLINES.within(self._limits.seconds, self._limits.growth) as group.watched:
+            growth = self._limits.growth + group.memory  # a first report may keep what windows hold once more, in joins
+            with DEADLINES.within(self._limits.seconds, growth) as group.watched:
                 self._answer(group, group.watched)
                 return
         except QueryLimitError as error:
