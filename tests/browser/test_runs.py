@@ -211,6 +211,13 @@ def test_an_experiment_over_two_loads_is_made_by_the_form_and_its_figure_kept(
         assert "sweep" not in (bench.folder / "loads.toml").read_text()
 
 
+NOTED = """window.noted = []
+const job = document.getElementById('job'), said = one => job.querySelector(one)?.innerText
+const note = () => { if (said('h3')) noted.push([said('h3'), said('.figures-now dd')]) }
+new MutationObserver(note).observe(job, { childList: true }); note()"""
+"""Notes the name of the run that goes on, and how many of its windows are judged, whenever that is drawn."""
+
+
 @pytest.mark.heavy("an experiment is started, stopped and resumed in real time")
 def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: Any, bench: Any) -> None:
     complaints(browser)  # tests share the log, which has the status of a refusal before
@@ -220,10 +227,15 @@ def test_an_experiment_is_started_watched_stopped_resumed_and_compared(browser: 
     press(browser, "start")
     first = wait_for(browser, lambda: text_of(browser, "#job .figures-now"), "the first run")
     assert "Precision so far" in first
+    browser.execute_script(NOTED)
     wait_for(browser, lambda: "100%" in text_of(browser, "#job .figures-now"), "precision so far")
     wait_for(browser, lambda: "MiB" in text_of(browser, "#job .figures-now"), "memory")
     wait_for(browser, lambda: "live-cqels-seed1-1" in text_of(browser, "#job h3"), "the second run")
     wait_for(browser, lambda: "1 of 2 runs done" in text_of(browser, "#plan"), "the first run in the table")
+    windows = dict[str, list[int]]()
+    for trial, count in browser.execute_script("return noted"):
+        windows.setdefault(trial, []).append(int(count) if count.isdecimal() else 0)
+    assert windows["live-cqels-seed1-1"][0] < max(windows["live-csparql-seed1-1"]), "the figures of the run before"
     press(browser, "stop")
     assert "100%" not in text_of(browser, "#job .bar-line")
     wait_for(browser, lambda: "Stopped; finished runs are kept (1 by now)" in text_of(browser, "main"), "the end")

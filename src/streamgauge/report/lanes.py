@@ -261,7 +261,8 @@ def svg(picture: LaneTimeline, label: str, *, titles: bool, stretches: bool = Fa
     lanes = "\n".join(_lane(lane, scale.left, titles) for lane in picture.lanes)
     way = 'class="stretched" preserveAspectRatio="none" ' if stretches else ""
     head = f'<svg {way}{size} role="group" aria-label="{escape(label)}" {data} {whole}>'
-    return Markup(f"{head}{_grid(picture)}{lanes}{_minimap(picture) if scale.zoomed else ''}</svg>")
+    drawn = Markup(f"{head}{_grid(picture)}{lanes}{_minimap(picture) if scale.zoomed else ''}</svg>")
+    return drawn if stretches else Markup(f'<div class="moved">{names(picture)}{drawn}</div>')
 
 
 def names(picture: LaneTimeline) -> Markup:
@@ -276,12 +277,12 @@ def _grid(picture: LaneTimeline) -> str:
         f'<text x="{tick.x}" y="14" text-anchor="{tick.anchor}">{tick.text}</text>'
         for tick in picture.ticks
     )
-    return f'<g class="grid timed" aria-hidden="true">{lines}</g>'
+    return f'<g class="grid" aria-hidden="true">{lines}</g>'
 
 
 def _lane(lane: Lane, left: int, titles: bool) -> str:
     heading = f'<text class="heading" x="{left}" y="{lane.top + 14}">{escape(lane.heading)}</text>'
-    return f'<g class="lane {lane.name}">{heading}\n<g class="timed">{marks(lane, titles=titles)}</g></g>'
+    return f'<g class="lane {lane.name}">{heading}\n{marks(lane, titles=titles)}</g>'
 
 
 def _minimap(picture: LaneTimeline) -> str:

@@ -22,7 +22,7 @@ export function span(host) {
   return { svg, ...found, each: Math.max(1, found.last - found.first) / (found.right - found.left) }
 }
 
-export const place = (svg, event) => event.clientX - svg.getBoundingClientRect().left
+export const place = (svg, event) => event.clientX - svg.parentElement.getBoundingClientRect().left
 
 // `host` stays when its picture is replaced; `show` draws the times [first, last], or all for null.
 export function openTimeline(host, show) {
@@ -40,7 +40,7 @@ export function openTimeline(host, show) {
     Object.assign(svg.dataset, { first, last })
     const zoom = (drawn.last - drawn.first) / (last - first)
     const shift = left * (1 - zoom) + (right - left) * (drawn.first - first) / (last - first)
-    for (const part of svg.querySelectorAll(".timed")) part.style.transform = `matrix(${zoom},0,0,1,${shift},0)`
+    svg.style.transform = `matrix(${zoom},0,0,1,${shift},0)`
     clearTimeout(timer)
     timer = setTimeout(() => show(whole ? null : view), SOON_MS)
   }
