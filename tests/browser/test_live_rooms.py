@@ -35,10 +35,14 @@ def follow(browser: Any, words: str) -> None:
 
 
 def press(browser: Any, selector: str) -> None:
-    """Press a button by the keyboard."""
+    """Press a button by the keyboard; a page that is drawn again meanwhile has another in its place."""
     from selenium.webdriver.common.keys import Keys
 
-    browser.find_element("css selector", selector).send_keys(Keys.ENTER)
+    def pressed() -> bool:
+        browser.find_element("css selector", selector).send_keys(Keys.ENTER)
+        return True
+
+    until(pressed)
 
 
 def check(browser: Any, address: str, name: str) -> None:
