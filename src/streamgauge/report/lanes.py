@@ -250,7 +250,8 @@ def _runs(members: Sequence[int]) -> Iterator[tuple[int, int]]:
 def svg(picture: LaneTimeline, label: str, *, titles: bool, stretches: bool = False) -> Markup:
     """The timeline as an SVG element with ``label`` as accessible name; without ``titles`` a script shows texts.
 
-    One that ``stretches`` is zoomed by its width alone, without a script; its lanes' names are in ``names``.
+    One that ``stretches`` is zoomed by its width alone, without a script; its lanes' names are in ``names``. A script
+    moves any other, before whose lanes the names stay in their place.
     """
     scale = picture.scale
     height = picture.height + (MINIMAP if scale.zoomed else 0)

@@ -177,7 +177,7 @@ class _Test:
         return lambda row: holds(row[place])
 
 
-@lru_cache(maxsize=64)
+@lru_cache(maxsize=16)
 def _term_test(condition: Expression, name: str) -> Callable[[Term], bool]:
     """The test of a condition on one variable, which remembers terms: the contents of windows share most of them."""
     holds = row_condition(condition, (name,))
