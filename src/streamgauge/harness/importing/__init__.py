@@ -305,10 +305,8 @@ WriteStream: TypeAlias = Callable[[NamedSource, Sequence[str], Reading, Place], 
 
 def write_here(source: NamedSource, streams: Sequence[str], reading: Reading, folder: Place) -> Course:
     """Write a stream table in this process."""
-    course, target = (
-        Course(),
-        made_folder(folder if isinstance(folder, Path) else local(str(folder), "import without Spark")),
-    )
+    course = Course()
+    target = made_folder(folder if isinstance(folder, Path) else local(str(folder), "import without Spark"))
     write(recorded((source,), streams, reading, course), target / "part-0.parquet")
     commit(target)
     return course
