@@ -248,7 +248,7 @@ def representable(value: Fraction, kind: int) -> bool:
 
 
 def promoted(interval: Interval, kind: int) -> Interval:
-    """The number promoted to a wider datatype (XPath, B.1)."""
+    """The number in another datatype: promoted (XPath, B.1), or a double rounded to a float."""
     if interval.kind == kind:
         return interval
     if interval.special is not None:
@@ -380,9 +380,6 @@ def cast(kind: int, operand: Interval) -> Interval | None:
         return Interval(kind, low, high, value)
     if kind == DECIMAL:
         return _widened(kind, operand.low, operand.high, operand.value, operand.size)
-    # As a decimal, because promotion only widens: a double has to be rounded to be a float.
-    if kind == FLOAT and operand.kind == DOUBLE:
-        return promoted(replace(operand, kind=DECIMAL), FLOAT)
     return promoted(operand, kind)
 
 
