@@ -102,8 +102,8 @@ def test_a_part_of_the_timeline_is_drawn_without_the_page(runs):
         whole, part = (
             client.get(f"/runs/timeline?run=first&run=second{view}").text for view in ("", "&view=0,20000&width=700")
         )
-        assert whole.startswith('<svg width="1350"')
-        assert part.startswith('<svg width="700"')
+        assert '<svg width="1350"' in whole
+        assert '<svg width="700"' in part
         assert 'data-first="0" data-last="20000"' in part
         assert whole.count('class="window ') > part.count('class="window ') > 0
         for places, why in (
