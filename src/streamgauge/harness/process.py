@@ -102,7 +102,6 @@ class ChildProcess(subprocess.Popen[bytes]):
     def kill(self) -> None:
         """Kill it and its descendants, repeatedly, since these may start others meanwhile."""
         super().kill()
-        # Bounded: a process that the kernel cannot end would be found again for ever.
         for _ in range(_KILL_ROUNDS):
             if not (left := self.started()):
                 break

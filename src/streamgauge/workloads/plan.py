@@ -245,7 +245,6 @@ class _Drawing:
                 exploded_rows = exploded([(np.arange(len(of)), section.describe(of + section.first))])
                 place = before + of[exploded_rows.row] * section.triples + exploded_rows.position
                 rows = pa.RecordBatch.from_arrays(list(exploded_rows.triples), schema=TRIPLE_SCHEMA)
-                # The total may end in the middle of a section, or of a thing.
                 yield rows.filter(pa.array(place < self.total))
 
 

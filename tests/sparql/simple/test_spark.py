@@ -16,7 +16,7 @@ from tests.sparql.simple.test_agree import FOUND, case_of
 
 __all__ = ["tiny"]
 CONTENTS = 8
-IN_SUITE, TO_PROVE = 3, 1248
+IN_SUITE, TO_PROVE = 3, 1344
 """Queries that the suite draws, and the proof of each kind (RDF 1.1, 1.2), the first seeds: 20,000 answers in all."""
 
 

@@ -138,7 +138,6 @@ class Closes:
             return _seen(looks.clock(instant))
         first = closes_of(window.window, self.semantics, self.t0).next
         if instant < first:
-            # Empty (``first`` after ``last``): this window has not closed yet, while another one reports.
             return View(self.t0, self.t0, self.t0, self.t0 - 1, 0)
         return _seen(looks.close(instant - (instant - first) % window.window.slide))
 

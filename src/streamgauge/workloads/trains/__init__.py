@@ -300,7 +300,6 @@ class Renewing:
         first, last = _turns(self.size, departures_.leaves)
         of, since = expanded(last - first + 1)
         rows, turn, begins = departures_.take(of), first[of] + since, since == 0
-        # Drawn by departure and update, so that the course of a delay does not depend on which ids are drawn together.
         key = (rows.station, rows.number, turn)
         step = np.where(draws.below(3, self.seed, "shorter", *key) == 0, -1, 1)
         grown = np.where(draws.unit(self.seed, "grown", *key) < self.changes[0], step, 0)
