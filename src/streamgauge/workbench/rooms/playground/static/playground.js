@@ -47,6 +47,8 @@ function width() {
   return Math.max(280, Math.floor(box.clientWidth || form.clientWidth))
 }
 
+// Pause after a key before its edit is sent. It is short, because one request is under way at a time anyway.
+const TYPING_MS = 40
 const TEXTS = ["stream", "syntax", "static", "dialect", "recording"]
 
 function read() {
@@ -160,7 +162,7 @@ async function evaluate({ typed = false } = {}) {
   if (again) { again = false; evaluate() }
 }
 
-function soon(wait = 120) {
+function soon(wait = TYPING_MS) {
   clearTimeout(timer)
   timer = setTimeout(() => evaluate({ typed: wait > 0 }), wait)
 }
