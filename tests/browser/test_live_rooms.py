@@ -1,6 +1,7 @@
 """The rooms Live and Servers, and the broker's own page, in a real browser: what is done is seen as it comes."""
 
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,13 +9,11 @@ from typing import Any
 import httpx
 import pytest
 
-from streamgauge.model.fact import Fact
-from streamgauge.servers.fragments.labels import Label, Style
 from streamgauge.workbench.rooms.live import ELEMENTS
-from tests.browser.driving import CONTRAST, complaints, faults, keep, show, text, until
+from tests.browser.driving import CONTRAST, complaints, faults, keep, show, text, texts, until
 from tests.servers.broker.served import GRAPH, OTHER, serving
 from tests.servers.broker.world import broker, select
-from tests.workbench.servers.test_servers import DAY, NOW, E, fragments
+from tests.workbench.servers.test_servers import NOW, remembering
 from tests.workbench.serving import opened
 
 pytestmark = pytest.mark.browser
@@ -81,9 +80,38 @@ def test_streams_of_the_folder_are_listed_in_whole_words_and_chosen_by_a_click(b
     assert browser.execute_script("return document.getElementById('sources').value") == wanted
 
 
+AVERAGE = "4.714285714285714285"
+"""The mean of seven readings that sum to 33."""
+
+
+def figures_are_short(browser: Any) -> None:
+    """Values have few decimals, all of them in their tips; rates have one."""
+    cell = browser.find_element("css selector", f"#answers td[title='{AVERAGE}']")
+    assert cell.text == "4.7143"
+    until(lambda: all(re.fullmatch(r"\d+\.\d", rate) for rate in texts(browser, "#state dd")[:2]))
+
+
+def ended_and_downloaded(browser: Any, bench: Any) -> None:
+    """A file that ends ends its query, says so in the list too, and leaves answers that can be downloaded."""
+    show(browser, f"{bench.url}/live/new?example=1", 1440)
+    browser.find_element("id", "sources").send_keys("log.jsonl")
+    press(browser, "form button.first")
+    until(lambda: text(browser, "#state .headline") == "ended: its sources have been read to their end")
+    (folder := bench.folder / "downloads").mkdir()
+    browser.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
+    for kind, words in (("csv", "CSV"), ("jsonl", "JSON lines")):
+        browser.find_element("link text", f"Download {words}").click()
+        until((folder / f"q2.{kind}").exists)
+        assert AVERAGE in (folder / f"q2.{kind}").read_text(encoding="utf-8")
+    show(browser, f"{bench.url}/live/", 1440)
+    assert texts(browser, "main .state") == ["ended"]
+    press(browser, "[id^=end-]")
+    until(lambda: "No query is registered." in text(browser, "main"))
+
+
 def test_a_query_is_registered_watched_held_released_and_ended(browser: Any, bench: Any) -> None:
     log: Path = bench.folder / "log.jsonl"
-    log.write_text("".join(reading(1000 * at, "ab"[at % 2], at) for at in range(12)))
+    log.write_text("".join(reading(1000 * at, "aba"[at % 3], at) for at in range(12)))
     browser.get("about:blank")
     browser.get_log("browser")
     show(browser, f"{bench.url}/live/new?example=1")
@@ -94,6 +122,7 @@ def test_a_query_is_registered_watched_held_released_and_ended(browser: Any, ben
     until(lambda: text(browser, "#link") == "Live, newest first.")
     assert text(browser, "h1").startswith("means")
     until(lambda: len(browser.find_elements("css selector", "#answers tbody tr")) == 2)
+    figures_are_short(browser)
     with log.open("a") as file:
         file.write(reading(15_000, "a", 30))
     until(lambda: text(browser, "#answers tbody tr").split()[:2] == ["2", "15"])
@@ -124,6 +153,7 @@ def test_a_query_is_registered_watched_held_released_and_ended(browser: Any, ben
     show(browser, address)
     press(browser, "#end")
     until(lambda: "No query is registered." in text(browser, "main"))
+    ended_and_downloaded(browser, bench)
     assert [entry["message"] for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
 
 
@@ -183,14 +213,57 @@ def test_without_script_tables_reload_and_forms_do(browser: Any, bench: Any) -> 
         browser.execute_cdp_cmd("Emulation.setScriptExecutionDisabled", {"value": False})
 
 
+def a_page_that_was_refused_opens_again(browser: Any) -> None:
+    """The address of a refused form leads to its page when it is opened again."""
+    page = browser.current_url
+    browser.find_element("id", "graph").send_keys("<a> <b")
+    press(browser, "form[action$=publish] button")
+    until(lambda: "not text/turtle" in text(browser, "[role=alert]"))
+    assert browser.current_url == f"{page}publish"
+    show(browser, browser.current_url)
+    assert browser.current_url == page
+    assert browser.find_elements("css selector", "[role=alert]") == []
+
+
+def a_fragments_server_is_no_broker(browser: Any, servers: str, address: str) -> None:
+    """A fragments server that is entered as a broker says where its data sets are, and is forgotten."""
+    show(browser, servers)
+    browser.find_element("id", "kind").send_keys("broker")
+    browser.find_element("id", "address").send_keys(address)
+    press(browser, "button.first")
+    until(lambda: text(browser, "[role=alert]") == "there is no /channels: data sets are at /trains")
+    show(browser, servers)
+    press(browser, f"[aria-label^='Forget {address}']")
+    until(lambda: browser.find_elements("css selector", f"[aria-label^='Forget {address}']") == [])
+
+
+def past_facts_are_found(browser: Any) -> None:
+    """Facts as they are, as they were, and a sentence where the history does not reach."""
+    until(lambda: len(browser.find_elements("css selector", "svg.lane .holds")) == 1)
+    assert "train:delay" in text(browser, ".facts")
+    at_instant(browser, str(NOW + 1000))
+    until(lambda: text(browser, "#facts-title") == f"As it was at {NOW + 1000}")
+    assert len(browser.find_elements("css selector", "svg.lane .holds")) == 2
+    check(browser, browser.current_url, "servers-fragments")
+    show(browser, browser.current_url)
+    follow(browser, "Now")
+    until(lambda: text(browser, "#facts-title") == "Now")
+    at_instant(browser, "2020-01-01T00:00:00Z")
+    until(lambda: "the history does not reach back to 2020-01-01T00:00:00Z" in text(browser, "[role=alert]"))
+    assert "{" not in text(browser, "[role=alert]")
+
+
+def at_instant(browser: Any, instant: str) -> None:
+    """Look up facts as they were at an instant."""
+    from selenium.webdriver.common.keys import Keys
+
+    browser.find_element("id", "at").send_keys(instant, Keys.ENTER)
+
+
 def test_a_channel_is_watched_as_it_changes_and_facts_over_time(browser: Any, bench: Any) -> None:
     browser.get("about:blank")
     browser.get_log("browser")
-    facts = [
-        Fact((f"<{E}1>", f"<{E}delay>", '"5"'), NOW - DAY, NOW + DAY),
-        Fact((f"<{E}1>", f"<{E}name>", '"Brugge"@nl')),
-    ]
-    with serving(broker()) as (url, made), fragments(Style("graphs", Label.INTERVAL), facts) as data:
+    with serving(broker()) as (url, made), remembering() as data:
         made.create_channel("people", select("?x a :Student"))
         show(browser, f"{bench.url}/servers/")
         browser.find_element("id", "address").send_keys(url)
@@ -205,15 +278,17 @@ def test_a_channel_is_watched_as_it_changes_and_facts_over_time(browser: Any, be
         until(lambda: text(browser, "#changes tbody tr").split() == ["1", "0", "s", "+", ":s1"])
         check(browser, address, "servers-channel")
         check(browser, address.partition("channels")[0], "servers-broker")
-        show(browser, f"{bench.url}/servers/")
+        a_page_that_was_refused_opens_again(browser)
+        a_fragments_server_is_no_broker(browser, f"{bench.url}/servers/", data)
         check(browser, f"{bench.url}/servers/", "servers")
+        show(browser, f"{bench.url}/servers/")
         browser.find_element("id", "address").send_keys(data)
         press(browser, "button.first")
         follow(browser, "/trains")
-        until(lambda: len(browser.find_elements("css selector", "svg.lane .holds")) == 1)
-        assert "train:delay" in text(browser, ".facts")
-        check(browser, browser.current_url, "servers-fragments")
-    assert [entry["message"] for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
+        past_facts_are_found(browser)
+    refused = "the server responded with a status of 400 (Bad Request)"
+    messages = [entry["message"] for entry in complaints(browser) if entry["level"] == "SEVERE"]
+    assert [message for message in messages if refused not in message] == []
 
 
 def test_the_brokers_own_page_makes_channels_publishes_and_shows_what_changes(browser: Any) -> None:

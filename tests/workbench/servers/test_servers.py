@@ -53,6 +53,19 @@ def fragments(style, facts):
 
 
 @contextmanager
+def remembering():
+    """A fragments server that keeps its history: one of two facts has ended."""
+    now = [NOW]
+    data = DataSet("trains", MemoryStore(Keep()), Style(), lambda: now[0])
+    first, second = (Fact((f"<{E}1>", f"<{E}delay>", f'"{n}"'), None, NOW + n * 1000) for n in (5, 9))
+    add(data, [first, second])
+    now[0] = NOW + 6000
+    sweep(data, now[0])
+    with app_served(application([data])) as url:
+        yield url
+
+
+@contextmanager
 def app_served(app):
     """The address of a server of an application."""
     said = []
@@ -176,13 +189,7 @@ def test_facts_are_shown_with_their_times_however_these_are_written(bench, style
 
 
 def test_facts_are_shown_as_they_were_at_an_instant(bench):
-    now = [NOW]
-    data = DataSet("trains", MemoryStore(Keep()), Style(), lambda: now[0])
-    first, second = (Fact((f"<{E}1>", f"<{E}delay>", f'"{n}"'), None, NOW + n * 1000) for n in (5, 9))
-    add(data, [first, second])
-    now[0] = NOW + 6000
-    sweep(data, now[0])
-    with app_served(application([data])) as url:
+    with remembering() as url:
         at = name(bench, "fragments", url)
         here = {"set": f"{url}/trains", "predicate": f"{E}delay"}
         assert bench.get(f"{at}facts", params=here).text.count('class="fact"') == 1
