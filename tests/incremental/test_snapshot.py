@@ -8,7 +8,6 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from streamgauge.incremental import (
-    Evaluator,
     SnapshotContents,
     Snapshots,
     id_joins,
@@ -24,6 +23,7 @@ from streamgauge.query import QueryError, parse_sparql
 from streamgauge.query.instants import uses_now
 from streamgauge.query.printer import sparql
 from tests.examples import examples
+from tests.incremental.evaluation import Evaluator
 from tests.incremental.test_bands import CONDITIONS, NUMBERS, VALUES, typed
 from tests.incremental.test_evaluator import OPERATORS, answer, reference
 from tests.sparql import draw
