@@ -109,6 +109,19 @@ def texts(browser: Any, selector: str) -> list[str]:
     return list(browser.execute_script(script, selector))
 
 
+def records(browser: Any) -> list[dict[str, str]]:
+    """The rows of all tables that are shown: texts of cells by that of the heading that stands above them."""
+    script = """const box = one => one.getBoundingClientRect(), said = one => one.innerText.replace(/\\s+/g, ' ').trim()
+    return [...document.querySelectorAll('table')].flatMap(table => {
+      const heads = [...table.querySelectorAll('thead th')].map(head => [said(head), box(head).left, box(head).right])
+      return [...table.querySelectorAll('tbody tr')].filter(row => row.offsetParent).map(row => Object.fromEntries(
+        [...row.cells].map(cell => {
+          const middle = (box(cell).left + box(cell).right) / 2
+          return [heads.find(([, left, right]) => left <= middle && middle <= right)?.[0], said(cell)] })))
+    })"""
+    return list(browser.execute_script(script))
+
+
 def complaints(browser: Any) -> list[dict[str, Any]]:
     """Entries of the browser's log since the last look, but for those of its own pages, as of a new tab."""
     return [entry for entry in browser.get_log("browser") if not entry["message"].startswith("chrome://")]
@@ -199,7 +212,7 @@ const behind = e => { for (; e; e = e.parentElement) { const c = colour(getCompu
 const found = []
 for (const e of document.querySelectorAll('body *')) {
   if (![...e.childNodes].some(n => n.nodeType === 3 && n.textContent.trim())) continue
-  if (e.tagName === 'title') continue
+  if (['title', 'style'].includes(e.tagName)) continue
   const s = getComputedStyle(e), inside = e.ownerSVGElement
   const ink = colour(inside ? s.fill : s.color), a = light(ink), b = light(behind(inside ? inside.parentElement : e))
   const where = e.tagName + '.' + e.getAttribute('class') + ': ' + e.textContent.slice(0, 40)

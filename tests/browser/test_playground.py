@@ -239,6 +239,7 @@ def test_states_are_saved_as_tabs_and_those_that_were_drawn_are_kept(browser: An
     assert texts(browser, "#past a") == ["SELECT ?room ?degrees"] * 2
     assert not (found := faults(browser)), found
     keep(browser, "playground-saved")
+    wait(browser, settled, "the drawing in its width of before")
     assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
     browser.find_element(By.LINK_TEXT, "<b>first</b>").send_keys(Keys.ENTER)
     wait(browser, lambda found: redrawn(found) > 0 and lines_of(found) == first, "the saved state")

@@ -1,18 +1,35 @@
 """The report in a real browser: opens from a file without network, on desk and phone, by day and by night."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
 from streamgauge import report
+from streamgauge.cli.main import app
 from streamgauge.report import capacity, implementation_report
 from streamgauge.suites.experiments.capacity import Bound
-from tests.browser.driving import CONTRAST, asked, complaints, faults, keep, resize, show, without_network
+from tests.browser.driving import (
+    CONTRAST,
+    asked,
+    complaints,
+    faults,
+    keep,
+    records,
+    resize,
+    show,
+    texts,
+    without_network,
+)
 from tests.report import build
-from tests.report.test_capacity import GREATER, found
+from tests.report.test_capacity import GREATER, NOISY, found, searched
+from tests.report.test_headings import REPORT, RUN, agrees, judged
 from tests.report.test_implementation_report import AT, made
+from tests.report.test_loads import RUNS
+from tests.workbench.runs.folders import keep as store
 
 pytestmark = pytest.mark.browser
 
@@ -185,6 +202,30 @@ def test_only_those_that_are_wrong_are_shown_without_a_script(browser: Any, addr
     assert fold.find_element("css selector", "tr.wrong").is_displayed()
 
 
+@pytest.mark.prove
+def test_runs_in_nested_folders_are_a_report_whose_values_stand_under_their_headings(
+    browser: Any, tmp_path: Path
+) -> None:
+    """The delay over the pace has a mean with its interval over the repetitions at each point."""
+    runs = {"deep/er/odd": judged()}
+    for run, verdict in RUNS[:6]:
+        place = f"paces/{run.header.factor:g}/{run.header.repetition}"
+        runs[place] = replace(run, fed=(), samples=()), replace(verdict, windows=verdict.windows[:2])
+    for name, run in runs.items():
+        store(tmp_path / "all" / name, run)
+    result = CliRunner().invoke(app, ["report", str(tmp_path / "all"), "--out", str(tmp_path / "all.html")])
+    assert result.exit_code == 0, result.output
+    show(browser, (tmp_path / "all.html").as_uri(), 1440)
+    browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    rows = records(browser)
+    agrees(next(row for row in rows if row.get("Median delay") == RUN["Median delay"]), RUN)
+    agrees(next(row for row in rows if row.get("Undecided") == REPORT["Undecided"]), REPORT)
+    figure = browser.find_element("xpath", "//figure[contains(., 'Delay over pace')]")
+    tips = [one.get_attribute("textContent") for one in figure.find_elements("css selector", ".plot.wide title")]
+    assert any("pace 4, 3 runs: mean 42 ms, 95% interval 39.5 ms to 44.5 ms" in tip for tip in tips), tips
+    keep(browser, "report-loads")
+
+
 def test_axe_finds_nothing_serious(browser: Any, tmp_path: Path) -> None:
     report.write([build.wrong()], tmp_path / "one.html", "One run")
     show(browser, (tmp_path / "one.html").as_uri())
@@ -207,10 +248,17 @@ def test_a_certificate_is_readable_on_a_phone_and_can_be_filtered(browser: Any, 
 
 
 def test_the_page_of_capacities_is_readable(browser: Any, tmp_path: Path) -> None:
-    carried, _ = found(GREATER, Bound.DELAY)
+    carried, one = found(GREATER, Bound.DELAY)
+    carried = replace(carried, found=[one, searched(NOISY, 57, 59)])
     (tmp_path / "capacity.html").write_text(capacity.page(carried), encoding="utf-8")
     show(browser, (tmp_path / "capacity.html").as_uri(), 390)
     assert browser.execute_script("return document.documentElement.scrollWidth") <= 390
+    bounded, refused = texts(browser, ".card")
+    assert "pace at most 40 times real time: 4,000 triples/s" in bounded
+    assert "no figure: pace 57 was carried" in refused
+    assert "at the harder 62 it was right and in time" in refused
+    row = next(row for row in records(browser) if row["outcome"] == "not carried")
+    assert (row["pace, times real time"], row["right"], row["slowest window's p99"]) == ("80", "6 of 8", "2.04 s")
     ratio, where = browser.execute_script(CONTRAST)
     assert ratio >= 4.5, where
     assert faults(browser) == []

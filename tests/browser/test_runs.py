@@ -103,6 +103,10 @@ def many_at_once(browser: Any, bench: Any) -> None:
     browser.find_element("css selector", ".matrix td a").send_keys(Keys.ENTER)
     wait_for(browser, lambda: "late" in text_of(browser, ".crumbs") or text_of(browser, ".judgement"), "a run")
     assert "Register this query live" in text_of(browser, "#related")
+    browser.find_element("link text", "All runs of this query as a matrix").send_keys(Keys.ENTER)
+    wait_for(browser, lambda: text_of(browser, "h1") == "3 runs as a matrix", "the runs of the query")
+    browser.find_element("link text", "2 of 2 right").send_keys(Keys.ENTER)
+    wait_for(browser, lambda: text_of(browser, "h1") == "Two runs compared", "the comparison of a cell")
     browser.find_element("css selector", ".search input").send_keys("wrong", Keys.ENTER)
     wait_for(browser, lambda: "about “wrong”" in text_of(browser, "h1"), "the search")
     assert "runs/wrong" in text_of(browser, "main")
@@ -206,9 +210,14 @@ def test_an_experiment_over_two_loads_is_made_by_the_form_and_its_figure_kept(
         assert browser.find_element("name", "sweep.0.values").get_attribute("value") == "2, 4"
         press(browser, "remove-sweep-0")
         wait_for(browser, lambda: not browser.find_elements("name", "sweep.0.key"), "no sweep")
+        press(browser, "add-query")
+        wait_for(browser, lambda: browser.find_elements("name", "query.1.name"), "the second query")
+        fill(browser, "query.1.name", "count-by-sensor")
+        fill(browser, "query.1.parameters", 'WSIZE = "10s"\nWSLIDE = "5s"')
         press(browser, "save")
-        wait_for(browser, lambda: "0 of 1 run done" in text_of(browser, "main"), "the changed experiment")
-        assert "sweep" not in (bench.folder / "loads.toml").read_text()
+        wait_for(browser, lambda: "0 of 2 runs done" in text_of(browser, "main"), "the changed experiment")
+        written = (bench.folder / "loads.toml").read_text()
+        assert ("sweep" in written, written.count("[[query]]")) == (False, 2)
 
 
 NOTED = """window.noted = []

@@ -90,6 +90,14 @@ NOISY = (
 """Pace, slowest window (ms) and bound of a recorded search whose bound was a disturbance at 59."""
 
 
+def searched(probes: Any, passed: float | None, failed: float | None) -> Capacity:
+    """The capacity that a search over probes of value, slowest window (ms) and bound found."""
+    scored = (
+        LoadProbe(value, slowest=slow, bound=bound, reason="late", excess=slow - 1000) for value, slow, bound in probes
+    )
+    return Capacity("live", "rspql", tuple(sorted(scored, key=lambda one: one.value)), passed, failed)
+
+
 @pytest.mark.parametrize(
     ("probes", "passed", "failed", "why"),
     [
@@ -104,14 +112,7 @@ NOISY = (
     ],
 )  # fmt: skip
 def test_probes_that_contradict_each_other_give_no_figure(probes, passed, failed, why) -> None:
-    scored = sorted(
-        (
-            LoadProbe(value, slowest=slow, bound=bound, reason="late", excess=slow - 1000)
-            for value, slow, bound in probes
-        ),
-        key=lambda probe: probe.value,
-    )
-    one = Capacity("live", "rspql", tuple(scored), passed, failed)
+    one = searched(probes, passed, failed)
     carried = Carried("c", axis(GREATER), Limit(1000, 250), 0.05, [one])
     (engine,) = json_of(carried)["engines"]
     assert (why in one.doubt, bool(one.doubt)) == (True, bool(why))
