@@ -95,7 +95,7 @@ def test_a_program_that_fails_says_how(body, words):
 
 
 def test_a_program_that_is_gone_when_input_comes_says_how():
-    body = "print('{\"ready\":true}', flush=True); raise SystemExit(3)"
+    body = "import sys; print('{\"ready\":true}', flush=True); sys.stdin.readline(); raise SystemExit(3)"
     session = PipedSession([sys.executable, "-c", body], task_of(RUN.header), lambda _: None)
     session._process.wait(30)
 

@@ -120,7 +120,9 @@ def test_a_broken_file_is_refused_and_others_go_on(tmp_path, service, name, capl
     assert set(running.running) == {"hot"}
     assert list(running.folder.refused) == [refused]
     assert says in running.folder.refused[refused]
-    (record,) = [record for record in caplog.records if record.levelname == "ERROR"]
+    (record,) = [
+        record for record in caplog.records if record.name == QueryFolder.__module__ and record.levelname == "ERROR"
+    ]
     assert record.getMessage().startswith(f"{refused} is refused: ")
     metrics = {metric.name: metric.values for metric in folder_metrics(running.folder)}
     assert metrics["streamgauge_query_files_refused"] == (({}, 1.0),)
