@@ -138,7 +138,7 @@ def _reports(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
     shown = sorted(
         (window for window in timed if scale.shows(*[window.instant or 0] * 2)), key=lambda window: window.instant or 0
     )
-    heading = f"{counted(len(run.verdict.windows), 'report')}{of}, with the number of rows received"
+    heading = f"{counted(len(run.verdict.windows), 'report')}{of}, with rows received"
     if crowded(len(shown), scale, SMALLEST + 1, REPORT_LEVELS):
 
         def words(begin: int, end: int) -> tuple[str, str]:
