@@ -178,9 +178,9 @@ def why(pair: ReportPair, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> s
 def _by_content(one: Candidate, other: Candidate) -> bool:
     """Whether a row that one side alone sends is not a solution over the other's content."""
     return any(
-        Counter(own.rows or ())[row] > Counter(there.rows or ())[row] and row not in there.solutions
+        row not in there.solutions
         for own, there in ((one, other), (other, one))
-        for row in own.rows or ()
+        for row in Counter(own.rows or ()) - Counter(there.rows or ())
     )
 
 
