@@ -226,15 +226,13 @@ def a_page_that_was_refused_opens_again(browser: Any) -> None:
 
 
 def a_fragments_server_is_no_broker(browser: Any, servers: str, address: str) -> None:
-    """A fragments server that is entered as a broker says where its data sets are, and is forgotten."""
+    """A fragments server that is entered as a broker is refused by what it is, and not kept."""
     show(browser, servers)
     browser.find_element("id", "kind").send_keys("broker")
     browser.find_element("id", "address").send_keys(address)
     press(browser, "button.first")
-    until(lambda: text(browser, "[role=alert]") == "there is no /channels: data sets are at /trains")
-    show(browser, servers)
-    press(browser, f"[aria-label^='Forget {address}']")
-    until(lambda: browser.find_elements("css selector", f"[aria-label^='Forget {address}']") == [])
+    until(lambda: "is a fragments server, not a broker" in text(browser, "[role=alert]"))
+    assert browser.find_elements("css selector", f"[aria-label^='Forget {address}']") == []
 
 
 def past_facts_are_found(browser: Any) -> None:

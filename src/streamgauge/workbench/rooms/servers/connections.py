@@ -176,20 +176,25 @@ class ServerHandlers:
         values_given = [fields.get(name, "") for name in ("address", "token", "kind")]
         try:
             server = await to_thread(self.named.name, *values_given)
-            if not fields.get("kind"):
-                await self._find_kind(server)
+            await self._find_kind(server, fields.get("kind", ""))
         except (ServerAddressError, HostRefusedError) as error:
             values = {"servers": self.named.all(), "given": fields, "error": str(error)}
             return page(request, "servers.html.j2", "Servers", 400, **values)
         return RedirectResponse(f"/servers/{server.kind}/{server.key}/", 303)
 
-    async def _find_kind(self, server: NamedServer) -> None:
-        """Give a server its kind; it is forgotten again where it has none."""
+    async def _find_kind(self, server: NamedServer, chosen: str) -> None:
+        """Give a server its kind; it is forgotten again if it has none, or another one than was chosen."""
         try:
             server.kind = await self._recognise(server)
         except ServerAddressError:
+            if chosen:  # it may be down for now
+                return
             await self.named.forget(server.key)
             raise
+        if chosen and chosen != server.kind:
+            await self.named.forget(server.key)
+            names = {"broker": "a broker", "fragments": "a fragments server"}
+            raise ServerAddressError(f"{server.address} is {names[server.kind]}, not {names[chosen]}: choose its kind")
 
     async def forget(self, request: Request) -> Response:
         """Forget a server."""
