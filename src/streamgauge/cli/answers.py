@@ -292,7 +292,7 @@ class LiveTable:
         self._live.update(self._table(), refresh=True)
 
     def say(self, caption: str, style: str = "dim") -> None:
-        """Replace the caption."""
+        """Replace the caption below the table and redraw it."""
         self._caption = Text(caption, style=style)
         self._live.update(self._table(), refresh=True)
 

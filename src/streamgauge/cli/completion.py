@@ -14,7 +14,7 @@ COMPLETE_VARIABLE: Final = "_STREAMGAUGE_COMPLETE"
 
 
 class Shell(StrEnum):
-    """The supported shells."""
+    """Shells for which completion can be installed."""
 
     BASH = "bash"
     ZSH = "zsh"

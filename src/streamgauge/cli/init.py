@@ -9,7 +9,7 @@ from streamgauge.suites.experiments.beginning import write_start
 
 
 def register(app: typer.Typer) -> None:
-    """Add this command."""
+    """Add the command ``init``."""
     app.command("init")(init)
 
 

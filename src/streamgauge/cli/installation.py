@@ -99,7 +99,7 @@ _TOOLS: Final = {
 
 
 def _programs() -> Iterator[Check]:
-    """External programs."""
+    """Check the external programs that some commands need."""
     for name, (programs, advice) in _TOOLS.items():
         program = next(filter(None, map(shutil.which, programs)), "")
         yield Check("tool", name, program, "" if program else advice)

@@ -152,7 +152,7 @@ class _Lines:
         """Do nothing, as nothing is open."""
 
     def show(self, answer: Answer) -> None:
-        """Print one line."""
+        """Print the answer as a line of JSON."""
         write(encode_answer(answer))
 
     def tell(self, event: Event) -> None:
@@ -173,7 +173,7 @@ class _Shown(LiveTable):
         self._way = ""
 
     def show(self, answer: Answer) -> None:
-        """Replace all rows."""
+        """Replace the rows of the table by those of the answer."""
         new = frozenset(answer.added).difference(self._rows) if self._rows else frozenset()
         self.show_rows(answer.added if self._ordered else sorted(answer.added, key=row_key), new)
 

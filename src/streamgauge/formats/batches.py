@@ -209,7 +209,7 @@ class BatchWriter:
         return self._written(self.columns(inputs))
 
     def columns(self, inputs: Sequence[Input]) -> "Columns":
-        """``encode`` as columns."""
+        """The columns of the batch that ``encode`` writes."""
         if len(self._numbers) > self._limit:
             self._numbers = NumberedTerms()
         elements = [None if isinstance(item, Advance) else item for item in inputs]
@@ -228,7 +228,7 @@ class BatchWriter:
         return self._written(self.columns_of(batch))
 
     def columns_of(self, batch: ElementBatch) -> "Columns":
-        """``encode_batch`` as columns."""
+        """The columns of the batch that ``encode_batch`` writes; elements keep their numbers."""
         nothing = np.zeros(len(batch) + 1, np.int32)
         # Mostly the first term, as ``ColumnTerms.of`` numbers the stream's IRI before the terms of its columns.
         numbers = [batch.terms.index(f"<{batch.stream}>")] * len(batch)

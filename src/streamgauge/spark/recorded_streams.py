@@ -42,7 +42,7 @@ RELATIVE: Final = 1 << 62
 """The number of a part's first element that has none of its own; numbers that elements have are below."""
 
 FILE_ROWS: Final = 2_000_000
-"""Rows of a file of the table, about."""
+"""Approximate rows per file of the table."""
 
 _MARKS: Final = (BOM_UTF8, BOM_UTF16_BE, BOM_UTF16_LE)
 _PART: Final = ("file", "start")
@@ -226,7 +226,7 @@ def place_of(file: str, start: int) -> str:
 def _part_by_part(read: Callable[[Key, Sequence[bytes]], Iterator[pa.RecordBatch]]) -> type:
     """A table function over lines that calls ``read`` with each part and its lines, which are in memory together."""
 
-    class Parts:
+    class PartCollector:
         """Collects the lines of a part, until those of another come."""
 
         def __init__(self) -> None:
@@ -246,7 +246,7 @@ def _part_by_part(read: Callable[[Key, Sequence[bytes]], Iterator[pa.RecordBatch
             if self._key is not None:
                 yield from read(self._key, self._lines)
 
-    return Parts
+    return PartCollector
 
 
 def _read(

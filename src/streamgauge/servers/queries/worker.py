@@ -372,7 +372,6 @@ class QueryWorker:
         whole = [group.start for group in groups if group.need.floor is None]
         floors = [group.need.floor for group in groups if group.need.floor is not None]
         log.drop(min([log.end, *whole]), min(floors, default=inf))
-        log.pack(group.start for group in groups)
         if len(groups) == len(self._groups) == 1 and not groups[0].sparse:
             return
         with self._changed:
