@@ -117,6 +117,8 @@ class Sum(Accumulator):
         present = {name for name, copies in self._special.items() if copies}
         if present:
             return float("nan") if "nan" in present or len(present) > 1 else float(present.pop())
+        # One fraction of integers for floats, decimals and integers, so that the result is rounded a single time,
+        # whatever came and went before.
         top, bottom = self._units, _FIXED
         if self._whole or self._point:
             above, below = self.exact().as_integer_ratio()
@@ -158,6 +160,7 @@ def _units(amount: float) -> int:
         if len(_known_units) >= REMEMBERED_VALUES:
             _known_units.clear()
         top, bottom = amount.as_integer_ratio()
+        # The denominator of a float is a power of two, and at most 2 ** 1074, so this division has no remainder.
         unit = _known_units[amount] = top * (_FIXED // bottom)
     return unit
 
@@ -201,6 +204,8 @@ class Extreme(Accumulator):
         heapq.heappush(self._heap, (rank, value))
         if self._mixed:
             self._entering += 1
+        # Values that left stay in the heap until they reach its top. Made anew at twice the size, it costs O(1) a
+        # value.
         if len(self._heap) > 2 * len(self._counts) + 64:
             self._remake()
 
@@ -241,6 +246,7 @@ class Extreme(Accumulator):
         self._entering = 0
         if None in self._counts:
             return None
+        # The heap may still have a value that left and came back, twice: both entries stand for the same count.
         while self._heap and self._heap[0][1] not in self._counts:
             heapq.heappop(self._heap)
         return self._heap[0][1] if self._heap else None
@@ -384,6 +390,7 @@ class Grouped(Stateful):
         change = self._inner.pull()
         rows = list(change)
         columns = [batch.values(rows) if batch else rows for batch in self._inputs]
+        # Without GROUP BY there is a row over no solutions too, which the first pull shows.
         touched: dict[Row, None] = {(): None} if self._global and not self._shown else {}
         values: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
         for key, copies, cells in zip(self._keys(change), change.values(), values, strict=False):

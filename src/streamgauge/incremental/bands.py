@@ -135,6 +135,7 @@ def _comparison(condition: Expression, lefts: Collection[str], rights: Collectio
     names = variables_of(condition)
     if len(names) != 2 or size_of(condition) > MOST_PARTS:
         return None
+    # Names of the condition may come in either order; the sides decide which of them is on the left.
     for left, right in (names, names[::-1]):
         if left in lefts and right in rights:
             whole = with_names(condition, {Var(left): LEFT, Var(right): RIGHT})
@@ -167,9 +168,11 @@ def _limits(condition: Expression) -> tuple[BandLimit, ...] | None:
 def _unfolded(operator: str, one: Expression, other: Expression) -> list[tuple[str, tuple[Expression, Expression]]]:
     """A comparison as itself, one of an absolute value with what is greater as two."""
     if _is_absolute(other) and not _is_absolute(one):
+        # 5 > ABS(?v - ?w) is ABS(?v - ?w) < 5.
         operator, one, other = _MIRRORED[operator], other, one
     if isinstance(one, Call) and _is_absolute(one) and operator in ("<", "<="):
         inner = one.arguments[0]
+        # Only a bound from above is an interval: what is beyond one from below are two, one on each side.
         return [(operator, (inner, other)), (_MIRRORED[operator], (inner, Call("-", (other,))))]
     return [(operator, (one, other))]
 
@@ -195,6 +198,8 @@ def _rising(expression: Expression, side: Var) -> Rising:
         case Call(operator="+", arguments=(inner,)):
             return _rising(inner, side)
         case Call(operator="*", arguments=(one, other)):
+            # A product of two variables rises or falls by the sign of each, so only one with a constant has a
+            # direction.
             factor, inner = (one, other) if isinstance(one, str) else (other, one)
             return _scaled(_rising(inner, side), factor)
         case str():

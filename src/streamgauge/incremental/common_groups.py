@@ -105,6 +105,7 @@ class _OrderedTaps:
         number = None if value is None else _number(value)
         if number is None:
             return self._taps
+        # Floats decide only who is asked. Within the slack a reader is asked in vain, but never left out.
         slack = _SLACK * abs(number)
         if self._above:
             return self._taps[: bisect_right(self._numbers, number + slack)]

@@ -64,6 +64,7 @@ def _countable(expression: Expression) -> bool:
 def test(condition: Expression, names: Sequence[str]) -> Test:
     """A cached test of terms, one per name of ``names`` and in that order."""
     if len(names) == 1 and (iris := _listed(condition)) is not None:
+        # IRIs are equal if their texts are, so membership needs no evaluation.
         return iris.__contains__
     decide = row_condition(condition, names)
     if len(names) == 1:

@@ -162,6 +162,7 @@ class Index:
         single = self.single
         if not single and not self.bags:
             single.update(zip(self.keys_of(change), change.items(), strict=True))
+            # Some keys came twice; the table has only the last row of each.
             if len(single) < len(change):
                 self._part(change)
             return
@@ -174,6 +175,7 @@ class Index:
                     single[key] = moved
             elif before[0] != moved[0]:
                 del single[key]
+                # The second row of a key: they move to a bag. Copies of the first row are counted below.
                 self.bags[key] = dict((before, moved))
             elif now := before[1] + moved[1]:
                 single[key] = moved[0], now
@@ -337,6 +339,7 @@ class Pick:
         if not change:
             return change
         rows, counts = self._take(change), change.values()
+        # No two rows can become one if no column is dropped.
         return dict(zip(rows, counts, strict=True)) if self._injective else collect(zip(rows, counts, strict=True))
 
 

@@ -85,7 +85,10 @@ class BandSearch:
                 run.spans.clear()
             probed = place(probe, self.direct)
             value = probed[1] if probed is not None and probed[0] == run.kind else None
+            # The ends of intervals of like values are about as far away as before: a search from there takes a few
+            # tests.
             near = None if value is None else self._near(run, value)
+            # The condition itself is asked where the interval ends, so rounding and mixed kinds cannot make it wrong.
             span = run.spans[probe] = self.searched(run.term, len(run.order), probe, near)
             if value is not None and not self.direct:
                 run.away = self._away(run, value, span, run.away)
@@ -224,6 +227,8 @@ class OrderedRows:
     def net(self, probes: Sequence[Probe]) -> Iterator[tuple[Bag, int]]:
         """The rows in order that values of the other side meet, with the sum of copies that is not 0."""
         for run in self.runs.values():
+            # A sweep over the ends of all intervals. Where copies cancel out, as those of a row that was replaced by
+            # one with a similar value, the rows between are not looked at.
             steps: dict[int, int] = {}
             for term, count in probes:
                 start, end = self.search.span(run, term)
@@ -282,6 +287,7 @@ class OrderedIndex(Index):
         if rows is not None:
             return rows
         scans = self._scans[key] = self._scans.get(key, 0) + looks
+        # Sorting pays only for keys that are looked up again and again.
         if scans <= SCANS:
             return None
         rows = self._ordered[key] = OrderedRows(self._search)
@@ -328,6 +334,7 @@ class ValueSpans:
         order = dict(sorted(zip(placed, terms, strict=True), key=itemgetter(0)))
         at, spans = list(order.values()).__getitem__, [(0, 0)] * len(probes)
         near = (0, 0)
+        # In order, each search begins where the one before it ended.
         for number, _ in sorted(enumerate(probe_places), key=itemgetter(1)):
             near = spans[number] = self._search.searched(at, len(order), probes[number], near)
         places = {value: at for at, value in enumerate(order)}

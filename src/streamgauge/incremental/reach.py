@@ -134,12 +134,14 @@ class ReachedNodes:
         """Edges come."""
         self.edges.add(came)
         heads = _by_source(came)
+        # The usual case, one edge into a node that reaches little: all starts gain from the same small set.
         few = self._few([head for _, head in came]) if len(came) == 1 else None
         behind = self._behind(heads, {})
         for start in behind:
             if start in self.starts:
                 ends = self.ends(start)
                 gained = self._gained(start, ends, heads) if few is None else few - ends
+                # What this start did not gain, none behind it can gain through it: the search stops here.
                 if not gained:
                     continue
                 self._own(start).update(gained)
@@ -172,11 +174,13 @@ class ReachedNodes:
     def _leave(self, gone: Collection[Edge]) -> None:
         """Edges go."""
         self.edges.remove(gone)
+        # Where another way leads from source to target, every path over the edge has a detour, and nothing is lost.
         broken = [edge for edge in gone if not self.edges.connects(*edge, self._effort)]
         heads, behind = _by_source(broken), self._behind((source for source, _ in broken), _by_target(broken))
         parts: Components | None = None
         for start in behind:
             if start in self.starts:
+                # Its last edge went, and all ends with it.
                 if start not in self.edges.forward:
                     lost: AbstractSet[Term] = self.ends(start)
                 else:
@@ -235,6 +239,7 @@ class ReachedNodes:
             return
         wanted, reached = set(starts), dict[Term, Reached]()
         for members in components(starts, forward, self._effort):
+            # Components come in reverse topological order, so all that this one leads to is known.
             ends = _joined(members, forward, reached)
             self._effort.spend(sum(member in wanted for member in members) * len(ends))
             reached.update(dict.fromkeys(members, ends))
@@ -303,6 +308,7 @@ class Components:
     def lost(self, start: Term, ends: AbstractSet[Term], heads: Iterable[Term]) -> set[Term]:
         """The ends that a start does not reach any more through ``heads``, nor in another way."""
         place_of, forward, lost = self._place, self._edges.forward, set[Term]()
+        # By place, which is topological order: when a component is taken, all that lead to it have been decided.
         waiting = sorted({place_of[head] for head in heads})
         queued = set(waiting)
         while waiting:

@@ -266,6 +266,7 @@ def _over_unions(parts: Sequence[al.Pattern]) -> al.Pattern:
         branches = _branches(union)
         known = frozenset[str]().union(*map(scope, others))
         if 1 < len(branches) <= MOST_BRANCHES and all(map(_is_plain, (*branches, *others))):
+            # Where a branch leaves a variable unbound that the others bind, rows have no common key.
             if (scope(union) & known) - bound(union):
                 return reduce(al.Union, [_joined([*others, branch]) for branch in branches])
             break
@@ -337,6 +338,7 @@ def _chained(parts: list[al.Pattern]) -> al.Pattern:
     chain, waiting = parts[0], parts[1:]
     while waiting:
         known = set(al.pattern_variables(chain))
+        # A part that shares nothing would be a product; it waits until all that are connected have been joined.
         chosen = next((part for part in waiting if known & set(al.pattern_variables(part))), waiting[0])
         waiting.remove(chosen)
         chain = al.Join(chain, chosen)
@@ -387,6 +389,8 @@ class _GraphPush:
     def _every(self, name: al.Var, inner: al.Pattern) -> al.Pattern:
         """``GRAPH ?name { inner }``."""
         occurs = name.name in mentions(inner)
+        # The variable of GRAPH itself can be the column only if nothing inside could tell: neither a use of it nor a
+        # MINUS, whose sides would share it.
         if not occurs and not any(isinstance(pattern, al.Minus) for pattern in every_pattern(inner)):
             return self.push(inner, name)
         own = self._own()

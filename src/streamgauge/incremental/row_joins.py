@@ -104,6 +104,7 @@ class JoinRows(TwoSided):
         for row, count in left.items() if self._rights else ():
             for rights in self._rights.meeting(self._lefts.key(row), row):
                 self._pairs(change, {row: count}, rights)
+        # Between both loops, so that new rows meet new ones once: d(L x R) = dL x R + (L + dL) x dR.
         self._lefts.add(left)
         for row, count in right.items() if self._lefts else ():
             for lefts in self._lefts.meeting(self._rights.key(row), row):

@@ -88,6 +88,8 @@ class SpanJoins:
             at = births - first
             horizons = looks.horizons[at]
             there = self._spans[plan.pattern].lasts(places) >= horizons
+            # Patterns ahead of the triple's own may only use older spans, those behind it also spans of the same look:
+            # a solution whose triples were born at one look is found from the first of its patterns alone.
             bounds = SpanBounds((births[there], births[there] + 1), (horizons[there], horizons[there]))
             for part in self._in_parts(plan, places[there], at[there], bounds):
                 moves.append(part)
@@ -102,6 +104,7 @@ class SpanJoins:
         for plan in self._planned.plans:
             places, at = self._spans[plan.pattern].ending(looks)
             born = looks.numbers[at]
+            # The mirror image: ahead of the pattern spans that outlive this look, behind it those that end at it too.
             bounds = SpanBounds((born, born), (looks.horizons[at], looks.before[at]))
             moves += self._in_parts(plan, places, at, bounds)
         return self._together(moves)
@@ -122,6 +125,7 @@ class SpanJoins:
         except LargeJoinError:
             if len(places) < 2:
                 raise
+            # Half as many origins make about half as many rows; one origin alone cannot be divided.
             middle = len(places) // 2
             for part in (slice(0, middle), slice(middle, None)):
                 born, ends = ((one[part], other[part]) for one, other in bounds)
@@ -135,6 +139,7 @@ class SpanJoins:
         at = np.concatenate([move.at for move in moves])
         if len(at) > LARGEST:
             raise LargeJoinError
+        # Each plan gives its solutions in order; the looks of all plans have to be merged.
         order = np.argsort(at, kind="stable")
         columns = zip(*[move.columns for move in moves], strict=True)
         return SolutionMoves(at[order], [np.concatenate(column)[order] for column in columns])

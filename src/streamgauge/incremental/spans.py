@@ -104,10 +104,13 @@ class SpanIndex:
     def add(self, keys: Ids, places: Places) -> Places:
         """Take in spans at places that rise; for each, the place of the one before it with the same key."""
         before = self._latest[keys]
+        # Assigning to repeated keys keeps the last place, so what can be read back tells whether any key came twice.
         self._latest[keys] = places
         self.single = self.single and not (before >= 0).any()
         if not (self._latest[keys] == places).all():
             self.single = False
+            # A stable sort puts the spans of one key side by side in the order of their places: each follows the one
+            # before it.
             order = np.argsort(keys, kind="stable")
             again = np.flatnonzero(keys[order[1:]] == keys[order[:-1]])
             before[order[again + 1]] = places[order[again]]
@@ -171,6 +174,8 @@ class TripleSpans:
     def forget_before(self, time: int) -> None:
         """Spans whose last arrival was before ``time`` (ms) are no longer asked for."""
         self._since = time
+        # Spans are in the order of birth, not of end, so only those ahead of the first one that goes on can be passed
+        # over.
         kept = self._lasts[self.begin - self._base : self.end - self._base] >= time
         self.begin = self.begin + int(kept.argmax()) if kept.any() else self.end
 
@@ -178,6 +183,7 @@ class TripleSpans:
         """The spans that end at one of some looks, and the number of that one among them."""
         live = slice(self.begin - self._base, self.end - self._base)
         lasts = self._lasts[live]
+        # A span ends at the first look whose horizon lies behind its last arrival; horizons never go back.
         at = looks.horizons.searchsorted(lasts, "right")
         places = np.flatnonzero(at < len(looks.horizons))
         at = at[places]
@@ -210,6 +216,9 @@ class TripleSpans:
             self.append(columns, births, times)
             return
         keys: list[Any] = list(columns)
+        # Sorted by the whole triple, copies lie side by side, and the stable sort keeps them in order of time. A copy
+        # begins a new span if the one before it had left by the look ahead; otherwise it only moves the end of that
+        # span.
         order = np.lexsort(keys)
         again = np.zeros(len(order), np.bool_)
         again[1:] = np.logical_and.reduce([column[order[1:]] == column[order[:-1]] for column in columns])
@@ -268,6 +277,7 @@ class TripleSpans:
             return
         live: Any = slice(self.begin - self._base, self.end - self._base)
         surviving = np.flatnonzero(self._lasts[live] >= self._since)
+        # Otherwise places must not change: the indexes have them.
         if 2 * len(surviving) < len(self):  # many ended behind one that goes on: all places change
             live, self.end = surviving + live.start, self.begin + len(surviving)
             self._indexes.clear()
@@ -293,6 +303,7 @@ class TripleSpans:
         index, before = self._indexed(bound)
         hashed = index.keys(list(keys.values()))
         if index.single or len(hashed) * SPARSE < len(self):
+            # Few keys beside many spans: sorting all spans would cost more than following a few chains.
             which, places = self._chained(bound, hashed, index, before, limit)
         else:
             which, places = self._sorted_pairs(bound, hashed, limit)
@@ -316,6 +327,8 @@ class TripleSpans:
     ) -> tuple[Places, Places]:
         which, places = np.arange(len(keys)), index.latest(keys)
         pairs: list[tuple[Places, Places]] = []
+        # Follow the chains of all keys at once, a link a turn. A key with a longer chain would make turns of a single
+        # row, so what is left after a few is looked up in a sorted table.
         for _ in range(FEW_ROWS):
             there = places >= self.begin
             if not there.all():
