@@ -68,6 +68,7 @@ class OperatorTree:
             change = self.root.pull()
             for shape_ in self._shapes:
                 change = shape_.change(change)
+        # Rows of a stopped pull hang on the frames of the traceback; freed at once they would hold all threads up.
         except BaseException as error:
             if self._effort.bounded:
                 let_go(bags_in(error))
@@ -149,6 +150,7 @@ def refuse(form: al.QueryForm, names: Sequence[Term] = (), ranked: bool = False)
     The operators are built over leaves that nothing feeds: no joins are compiled for the answer.
     """
     try:
+        # Built as for an answer, so that what is refused here and what cannot be built are the same by construction.
         OperatorTree(form, names, EmptyAggregate.SPARQL, WindowJoins().leaf, ranked=ranked)
     except UnsupportedError as error:
         return f"the incremental evaluator does not do {error}"

@@ -193,6 +193,7 @@ class Module:
             return _made([line for text in texts for line in text], self.functions, self.names)
         namespace: dict[str, Any] = {}
         for function, text in zip(reversed(self.functions), reversed(texts), strict=True):
+            # Only names that the text mentions become parameters: a function with thousands of them compiles slowly.
             words = set(_WORD.findall("\n".join(text)))
             names = {name: thing for name, thing in (self.names | namespace).items() if name in words}
             (namespace[function.name],) = _made(text, [function], names)

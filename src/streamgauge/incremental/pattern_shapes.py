@@ -137,6 +137,7 @@ def _differing(members: Sequence[_Asked]) -> Iterator[tuple[int, list[_Asked]]]:
     iris = [at for at, terms in enumerate(places) if all(map(_is_iri, terms))]
     if len(members) < 2 or not iris:
         return
+    # The place with most different constants joins most patterns as one.
     at = max(iris, key=lambda at: len(set(places[at])))
     groups: defaultdict[Hashable, list[_Asked]] = defaultdict(list)
     for constants, bag in members:

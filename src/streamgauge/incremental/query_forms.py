@@ -132,6 +132,8 @@ def is_fresh(node: al.Var) -> bool:
 
 
 def _label(row: Row, copy: int, name: str) -> Term:
+    # Made of the solution itself, the label is the same when the triple has to be taken back, without a table of
+    # labels.
     digest = blake2b(repr((row, copy, name)).encode(), digest_size=12).hexdigest()
     return f"_:c{digest}"
 
@@ -251,6 +253,7 @@ class Ranking(Stateful):
         if not self._places and all(count > 0 for count in delta.values()):
             return self._begun(delta)
         change: Bag = {}
+        # What goes first: otherwise a row that replaces another would push a third one out of the window for a moment.
         moves = sorted(delta.items(), key=_sign)
         for place, (_, count) in zip(self._placed([row for row, _ in moves]), moves, strict=True):
             for _ in range(abs(count)):

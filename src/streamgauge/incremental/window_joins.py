@@ -396,6 +396,7 @@ class _Handler:
         join = _WindowJoin(self._module, leaf.planned.patterns, where, leaf.conditions() if alone else [], leaf, plan)
         join.join((step.pattern for step in plan.steps), plan.pattern, POSITIONS)
         for alike_leaf in alike:
+            # A branch for each leaf: its conditions must not end the loops for the others.
             with self._module.branch():
                 if not alone:
                     join.waiting = alike_leaf.conditions()

@@ -293,6 +293,7 @@ class TriggerGate:
         if pairs == self._told:
             return
         kind, enter, leave = self._kind, [one for one, _ in self._told], [two for _, two in self._told]
+        # Others' listeners stay where they are, ahead of these.
         kind.enter = [*(listener for listener in kind.enter if listener not in enter), *(one for one, _ in pairs)]
         kind.leave = [*(listener for listener in kind.leave if listener not in leave), *(two for _, two in pairs)]
         self._told = pairs
@@ -302,6 +303,7 @@ class TriggerGate:
 
         ``None`` for an end on which there is no condition.
         """
+        # Few triggers are told of facts themselves: one call less for each fact than through the gate.
         if self._size <= DIRECT:
             whole = dict.fromkeys((*self._always, *(trigger for end in self._ends for trigger in end.triggers())))
             self.laid = tuple(whole), None, None

@@ -158,6 +158,8 @@ class PatternEntry(PendingRows):
                 places.update(zip(values, range(len(values)), strict=True))
             done = len(values) - length_hint(waiting)
             for row, count in news.items():
+                # Values that wait are found when their turn comes; what is not among them at all, or is done, counts
+                # now.
                 if places.get(row[at], -1) < done:
                     add(self._found, row, count)
             news.clear()

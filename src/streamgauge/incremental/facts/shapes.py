@@ -159,6 +159,7 @@ class ShapeJoins:
             self._budget.asking += 1
             for trigger in self._triggers:
                 trigger.open(constants)
+            # From here on it is cheaper to join from the fact and look up who asks than to go through all that ask.
             if self._few and len(self._takers) > FEW:
                 self._few = False
                 for trigger in self._triggers:
@@ -196,6 +197,7 @@ class ShapeJoins:
         try:
             begin()
         finally:
+            # Also after an error: the next turn must not count on what this search was granted.
             left, self._left[0], self._turn, self._finding_for[0] = self._left[0], 0, -1, {}
         if taker.found:
             taker.owner.touch()

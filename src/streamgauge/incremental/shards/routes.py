@@ -167,6 +167,7 @@ class ShardRouter:
         rows = np.arange(len(cells.times))
         if not all(self._asks_for(number, cells) for number in cells.numbers):
             numbers = [number for number in cells.numbers if self._asks_for(number, cells)]
+            # Advances have no stream and go to all.
             rows = np.flatnonzero(np.isin(cells.streams, [_UNKNOWN, *numbers]))
         if self._t0 is None:
             rows = rows[np.cumsum(~cells.told[rows]) > 0]
@@ -183,6 +184,7 @@ class ShardRouter:
         times = cells.times[rows]
         if self._t0 is None:
             self._t0 = int(times[0]) // self._semantics.time_unit * self._semantics.time_unit
+        # The greatest time ahead of each row: an element below it goes back in time.
         reached = np.maximum.accumulate(np.concatenate([[self._greatest], times]))
         self._greatest = int(reached[-1])
         back = (times < reached[:-1]) & ~cells.told[rows]

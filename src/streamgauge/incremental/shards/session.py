@@ -68,6 +68,7 @@ class AnswerMerger:
             self._ended[shard].append(self._open[shard])
             self._open[shard] = []
             before = self.ticks
+            # A tick is merged when the slowest shard has ended it.
             while all(self._ended):
                 self._merge([queue.popleft() for queue in self._ended])
                 self.ticks += 1
@@ -223,6 +224,7 @@ class ShardGroup:
     def _fail(self, error: Exception) -> None:
         """Keep the first error; without one of the processes no answer is whole, so the others end too."""
         with self._lock:
+            # Processes that die with the first one fail too: their errors would only hide its sentence.
             first, self.failure = self.failure is None, self.failure or error
         self._ready.release(len(self._closed))
         for process in self.processes if isinstance(error, PipeError) else ():
