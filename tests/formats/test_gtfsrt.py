@@ -60,6 +60,13 @@ def test_each_departure_is_an_element_that_ends_with_the_next_feed(tmp_path):
     assert said(found[0], "expected") == [f'"{MS // 1000 + 300}"^^<http://www.w3.org/2001/XMLSchema#integer>']
 
 
+def test_a_trip_that_visits_a_stop_twice_departs_there_twice(tmp_path):
+    visits = [{"stop_id": "A", "stop_sequence": number, "departure": {"delay": 60}} for number in (1, 7)]
+    departures = [each.added[0][0] for each in read(tmp_path, feed(MS // 1000, trip("T5", *visits)))]
+    names = [f"<http://example.org/traindata#departure-T5/20231114/A/{number}>" for number in (1, 7)]
+    assert departures == names
+
+
 def test_what_does_not_run_says_so(tmp_path):
     gone = trip("T3", {"stop_id": "A"})
     gone.trip.schedule_relationship = pb.TripDescriptor.CANCELED

@@ -2,6 +2,7 @@
 
 import heapq
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
 from itertools import repeat
@@ -38,7 +39,7 @@ _known_units: dict[float, int] = {}
 Cell = Term | None
 
 
-class Accumulator:
+class Accumulator(ABC):
     """Values come and go with a signed number of copies; ``None`` is unbound or an error.
 
     ``costly`` where a result goes through what is there: ``cost`` is how much that is, in values.
@@ -51,13 +52,13 @@ class Accumulator:
         """How many values are gone through for a result."""
         return 0
 
+    @abstractmethod
     def add(self, value: Cell, copies: int) -> None:
         """Take in (or back) copies of a value."""
-        raise NotImplementedError
 
+    @abstractmethod
     def result(self) -> Cell:
         """The aggregate of what is there, ``None`` when it is unbound."""
-        raise NotImplementedError
 
 
 class CountAccumulator(Accumulator):
@@ -315,7 +316,6 @@ class DistinctAccumulator(Accumulator):
     def __init__(self, inner: Accumulator) -> None:
         self._inner, self.costly = inner, inner.costly
         self._counts: dict[Cell, int] = {}
-        self.result = inner.result  # type: ignore[method-assign]
 
     @property
     def cost(self) -> int:
@@ -332,6 +332,10 @@ class DistinctAccumulator(Accumulator):
         else:
             del self._counts[value]
             self._inner.add(value, -1)
+
+    def result(self) -> Cell:
+        """The aggregate of the values that have copies."""
+        return self._inner.result()
 
 
 _MAKE: Final[dict[str, Callable[[Aggregate], Accumulator]]] = {

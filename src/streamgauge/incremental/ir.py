@@ -19,6 +19,7 @@ Generated text stands in ``linecache``: tracebacks show its lines, and ``inspect
 
 import linecache
 import re
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -210,7 +211,7 @@ class JoinCondition:
 
 
 @dataclass
-class PatternJoin:
+class PatternJoin(ABC):
     """Nested loops over triple patterns, under construction.
 
     ``where`` has the local of each variable that is known, ``waiting`` the conditions that are not tested yet.
@@ -234,11 +235,11 @@ class PatternJoin:
                 self._skip_same(self.patterns[at], self.patterns[new], locals_)
             self.test()
 
+    @abstractmethod
     def look_up(self, number: int, at: int) -> None:
         """Open the blocks of pattern ``at``, which is joined as ``number``; its variables become locals."""
-        raise NotImplementedError
 
-    def looked(self, count: str) -> None:
+    def looked(self, count: str) -> None:  # noqa: B027 - joins of windows do not count
         """So many facts are about to be looked at; may end the function."""
 
     def test(self) -> None:

@@ -7,6 +7,7 @@ decides, or pairs are given, each row on the left has the number of rows that it
 pairs of rows, or of groups, that it makes or breaks, not all of its key.
 """
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -36,7 +37,7 @@ def _less(change: Bag, rows: Bag) -> None:
     add_all(change, {row: -count for row, count in rows.items()})
 
 
-class Matching(TwoSided):
+class Matching(TwoSided, ABC):
     """An operator over rows on the left, by whether they meet rows on the right."""
 
     def __init__(
@@ -66,13 +67,13 @@ class Matching(TwoSided):
             self._meet(left, change)
         return change
 
+    @abstractmethod
     def _met_by(self, right: Bag, change: Bag) -> None:
         """Add the change of the rows on the left that a change on the right makes, and remember it."""
-        raise NotImplementedError
 
+    @abstractmethod
     def _meet(self, left: Bag, change: Bag) -> None:
         """Add the change that a change on the left makes, with the right as it is now, and remember it."""
-        raise NotImplementedError
 
     def _turn(self, change: Bag, rows: Bag, met: bool) -> None:
         """Rows on the left that met none meet some now, or the other way round."""

@@ -1,6 +1,7 @@
 """Rows as tables: terms as native Python values, Arrow, pandas and Polars on request, HTML for notebooks."""
 
 import math
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal, InvalidOperation
@@ -66,20 +67,20 @@ SHOWN: Final = 20
 """Maximum number of rows in a notebook."""
 
 
-class Tabular:
+class Tabular(ABC):
     """Mixin for rows with named columns; subclasses define ``columns`` and ``bag``."""
 
     __slots__ = ()
 
     @property
+    @abstractmethod
     def columns(self) -> tuple[str, ...]:
         """The names of the columns."""
-        raise NotImplementedError
 
     @property
+    @abstractmethod
     def bag(self) -> Sequence[Row]:
         """The rows, terms in N-Triples in the order of the columns."""
-        raise NotImplementedError
 
     def values(self) -> list[dict[str, Native | None]]:
         """The rows as dictionaries of native Python values, ``None`` for unbound variables."""

@@ -1,6 +1,7 @@
 """Expressions of SPARQL by precedence climbing: operators, built-in functions, casts, aggregates, EXISTS."""
 
 import re
+from abc import ABC, abstractmethod
 from typing import Final
 
 from streamgauge.model import algebra as al
@@ -44,15 +45,15 @@ _BINDING: Final = {
 """Precedence of binary operators."""
 
 
-class ExpressionReader(TripleReader):
+class ExpressionReader(TripleReader, ABC):
     """A reader of expressions; ``QueryReader`` implements ``_group``."""
 
     _aggregates: dict[al.Aggregate, al.Var] | None = None
     """The aggregates met so far in columns, HAVING or ORDER BY, with their variables; ``None`` elsewhere."""
     _inside_aggregate = False
 
-    def _group(self) -> al.Pattern:
-        raise NotImplementedError
+    @abstractmethod
+    def _group(self) -> al.Pattern: ...
 
     def _begins_constraint(self) -> bool:
         word = self._word()

@@ -103,8 +103,9 @@ def _departures(update: Any) -> Iterator[tuple[Triple, ...]]:
 
 
 def _stop_triples(trip: Any, stop: Any, event: Any, delay: int | None, cancelled: str) -> Iterator[Triple]:
-    place = stop.stop_id or str(stop.stop_sequence)
-    departure = _iri("departure", "/".join(filter(None, (trip.trip_id, trip.start_date, place))))
+    # A trip may visit a stop twice: then GTFS requires the number of the stop.
+    number = str(stop.stop_sequence) if stop.HasField("stop_sequence") else None
+    departure = _iri("departure", "/".join(filter(None, (trip.trip_id, trip.start_date, stop.stop_id, number))))
     yield departure, f"<{T}cancelled>", _literal(cancelled, "boolean")
     if delay is not None:
         yield departure, f"<{T}delay>", _literal(f"-PT{-delay}S" if delay < 0 else f"PT{delay}S", "duration")

@@ -67,7 +67,6 @@ class Finish:
 
     def found(self, module: Module, where: Locals, sign: int) -> None:
         """Count a solution that came (1) or went (-1)."""
-        raise NotImplementedError
 
     def parted(self, module: Module) -> None:
         """All existing solutions with one value of the anchor are found, which counts as one; may end the function."""
