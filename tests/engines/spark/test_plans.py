@@ -15,6 +15,7 @@ from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.model.terms import XSD
 from streamgauge.query import parse
 from streamgauge.semantics.definition import expected
+from streamgauge.spark import settings
 from streamgauge.spark.facts import PredicateCounts
 from tests.engines.spark.batched import landed, said
 from tests.notation import STREAM
@@ -80,6 +81,16 @@ def test_numbers_of_another_kind_are_compared_right(spark, compiled, tmp_path):
 def test_what_cannot_last_is_made_for_every_batch(spark, compiled, tmp_path):
     agree(spark, EXISTS, ["float"] * 3, tmp_path)
     assert compiled == [1, 1, 1]
+
+
+def test_a_report_is_shuffled_into_as_many_partitions_as_its_triples_need(spark, tmp_path, monkeypatch):
+    """Never into fewer than the session has, one for each core of a cluster."""
+    monkeypatch.setattr(settings, "PARTITION_BYTES", settings.ROW_BYTES // 2)
+    before = spark.conf.get(settings.PARTITIONS)
+    own = configured(spark)
+    assert own.conf.get(settings.PARTITIONS) == before
+    said(own, parse(PLAIN), SEMANTICS, [batch(0, "float")], 1000, tmp_path)
+    assert (own.conf.get(settings.PARTITIONS), spark.conf.get(settings.PARTITIONS)) == ("12", before)
 
 
 def test_files_of_several_writers_are_looked_at_together(tmp_path):

@@ -27,6 +27,7 @@ from streamgauge.spark.facts import Looked, PredicateCounts, Profile
 from streamgauge.spark.failures import JOB_ERRORS
 from streamgauge.spark.intervals import intervals, sources
 from streamgauge.spark.scalars import OTHER_KIND
+from streamgauge.spark.settings import fit
 
 
 class Learned:
@@ -196,12 +197,14 @@ class Evaluation:
         """The rows of a plan, cached by the magnitude of the input too, since joins are chosen by it."""
         known = self._learned.profile(pane_rows) if self._learned else None
         if known is None or not self._lasting:
+            fit(self._spark, pane_rows.rows)
             return compiling(rows, shape, known).toArrow()
         signature = tuple(known.kinds.items()), known.repeated, sum(pane_rows.counted).bit_length() // 2
         key = (compiling, tuple(shape), pane_rows.ends, pane_rows.stream, signature)
         if key not in self._plans:
             if len(self._plans) == MAX_PLANS:
                 del self._plans[next(iter(self._plans))]
+            fit(self._spark, pane_rows.rows)  # a plan has as many partitions as the session when it was made
             self._plans[key] = LastingPlan(compiling(rows, shape, known))
         return self._plans[key].rows()
 

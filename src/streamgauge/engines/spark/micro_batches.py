@@ -423,9 +423,10 @@ class Emitted:
 
 
 def configured(spark: SparkSession) -> SparkSession:
-    """A new session of the same Spark with settings for many small jobs; the original keeps its settings."""
+    """A copy of a session with settings for many small jobs; the original keeps its settings."""
     classic_session(spark, "the engine spark")
-    own = spark.newSession()
+    # A new session would have the settings of Spark's start, without what was set since: a partition for each core.
+    own = SparkSession(spark.sparkContext, spark._jsparkSession.cloneSession())
     set_all(own, SETTINGS)
     return own
 

@@ -35,13 +35,14 @@ ROWS = (
 class PaneRows:
     """Files with the rows of some reports; ``ends``: elements may have an end; ``counted``: triples per predicate.
 
-    ``stream`` is the only stream of all rows, if so.
+    ``stream`` is the only stream of all rows, if so; ``rows`` is the number of the files' triples.
     """
 
     files: tuple[str, ...]
     ends: bool
     counted: tuple[int, ...]
     stream: str | None = None
+    rows: int = 0
 
 
 @dataclass
@@ -171,7 +172,8 @@ class Panes:
         counted = map(sum, zip(none, *(pane.counted for pane in wanted), strict=True))
         streams = {pane.stream for pane in wanted}
         stream = streams.pop() if len(streams) == 1 else None
-        return PaneRows(files, any(pane.ends for pane in wanted), tuple(counted), stream)
+        rows = sum(pane.rows for pane in wanted)
+        return PaneRows(files, any(pane.ends for pane in wanted), tuple(counted), stream, rows)
 
     def delete(self, before: State, after: State) -> None:
         """Remove copies that neither the previous batch nor this one needs; a batch can then still be repeated."""
