@@ -9,7 +9,6 @@ MINUS, NOT EXISTS, aggregates, LIMIT) split into cases, and only over their own 
     them
 """
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
@@ -161,29 +160,30 @@ class ConditionalEvaluation:
         return answer
 
     # Terms
-    def decided(self, rows: Iterable[ConditionalRow], names: Sequence[str]) -> Iterator[ConditionalRow]:
-        """The rows with decided terms for these variables: one row for each option of an open term."""
-        for row, row_condition in rows:
-            if self._openings.any:
-                yield from self._decided(row, row_condition, names)
-            else:
-                yield row, row_condition
+    def identified(
+        self, rows: Iterable[ConditionalRow], names: Sequence[str] | None = None
+    ) -> Iterator[ConditionalRow]:
+        """The rows with terms that are compared by identity (``Openings.identified``), by default in all variables."""
+        return self._read(rows, names, self._openings.identified)
 
-    def _decided(self, row: Solution, condition: Condition, names: Sequence[str]) -> Iterator[ConditionalRow]:
-        open_names = [name for name in names if self._openings.open_term(row.get(name)) is not None]
-        if not open_names:
-            yield row, condition
-            return
-        options = self._openings.outcomes(
-            lambda: {name: self._openings.decided(row[name]) for name in open_names}, condition
-        )
-        for terms, case in options:
-            plain = {name: term for name, term in row.items() if name not in terms}
-            yield {**plain, **{name: term for name, term in terms.items() if term is not None}}, case
+    def _read(
+        self, rows: Iterable[ConditionalRow], names: Sequence[str] | None, read: Callable[[Term], Term | None]
+    ) -> Iterator[ConditionalRow]:
+        """The rows with the terms that ``read`` gives of open ones: a row for each option that it chooses."""
+        for row, row_condition in rows:
+            own = (row if names is None else names) if self._openings.any else ()
+            open_terms = {name: row[name] for name in own if self._openings.open_term(row.get(name)) is not None}
+            if not open_terms:
+                yield row, row_condition
+                continue
+            options = self._openings.outcomes(partial(_each, read, open_terms), row_condition)
+            for terms, case in options:
+                plain = {name: term for name, term in row.items() if name not in terms}
+                yield {**plain, **{name: term for name, term in terms.items() if term is not None}}, case
 
     def _keyed(self, rows: Iterable[ConditionalRow], names: Sequence[str]) -> Iterator[ConditionalRow]:
         """``decided`` for variables by which rows are joined; OpenError if one is an inexact number."""
-        for row, row_condition in self.decided(rows, names):
+        for row, row_condition in self._read(rows, names, self._openings.decided):
             if self._openings.any and any(self._openings.open_number(row.get(name)) is not None for name in names):
                 raise inexact("an inexact number is joined with a term")
             yield row, row_condition
@@ -251,10 +251,13 @@ class ConditionalEvaluation:
         for row, row_condition in self.rows(inner):
             seen = {**self.fixed, **row}
             labels_made = calls.bound(row, seen, self._exists)
-            for term, case in self._openings.outcomes(
-                partial(compute, {**seen, **labels_made}, self._exists), row_condition
-            ):
-                yield {**row, **labels(labels_made), **({} if term is None else {name: term})}, case
+            outcomes = self._openings.outcomes(partial(compute, {**seen, **labels_made}, self._exists), row_condition)
+            cases: dict[Term | None, list[Condition]] = {}
+            for term, case in outcomes:
+                cases.setdefault(term, []).append(case)
+            for term, own in cases.items():
+                for case in any_of(own):
+                    yield {**row, **labels(labels_made), **({} if term is None else {name: term})}, case
 
     def _in_graph(self, pattern: a.Graph) -> Iterator[ConditionalRow]:
         name, inner = pattern.name, pattern.pattern
@@ -279,22 +282,12 @@ class ConditionalEvaluation:
         """The distinct solutions, each with the conditions of its copies."""
         known: dict[frozenset[tuple[str, Term]], tuple[Solution, list[Condition]]] = {}
         for row, row_condition in rows:
-            for plain, case in self.decided([(row, row_condition)], list(row)):
+            for plain, case in self.identified([(row, row_condition)]):
                 known.setdefault(frozenset(plain.items()), (plain, []))[1].append(case)
-        self._refuse_alike([row for row, _ in known.values()])
+        names = sorted({name for row, _ in known.values() for name in row})
+        rows_ = [tuple(map(row.get, names)) for row, _ in known.values()]
+        self._openings.refuse_alike(rows_, "rows that differ in inexact numbers only are compared")
         yield from known.values()
-
-    def _refuse_alike(self, rows: Sequence[Solution]) -> None:
-        """Raise OpenError for rows that may or may not be equal, because they differ in inexact numbers only."""
-        if not self._openings.any:
-            return
-        alike: Counter[frozenset[tuple[str, Term]]] = Counter()
-        for row in rows:
-            numbers = {name for name, term in row.items() if self._openings.open_number(term) is not None}
-            key = frozenset((name, "" if name in numbers else term) for name, term in row.items())
-            alike[key] += 1
-            if numbers and alike[key] > 1:
-                raise inexact("rows that differ in inexact numbers only are compared")
 
     def _reduced(self, rows: Iterable[ConditionalRow]) -> Iterator[ConditionalRow]:
         """REDUCED: each row at least once, and at most as often as it occurs (18.5).
@@ -354,6 +347,10 @@ class ConditionalEvaluation:
         ]
 
 
+def _each(read: Callable[[Term], Term | None], terms: Mapping[str, Term]) -> dict[str, Term | None]:
+    return {name: read(term) for name, term in terms.items()}
+
+
 @dataclass(frozen=True, slots=True)
 class KeyedRow:
     """A row below a LIMIT, with its condition and the keys that order it."""
@@ -384,7 +381,7 @@ def answers(form: a.QueryForm, dataset: Dataset) -> list[PossibleRow]:
             bound = list(dict.fromkeys(name for row, _ in rows for name in row))
             triples = [
                 (dict(zip(("subject", "predicate", "object"), triple, strict=True)), condition)
-                for row, condition in evaluation.decided(rows, bound)
+                for row, condition in evaluation.identified(rows, bound)
                 for triple in constructed(template, [row], blank_nodes.new)
             ]
             return [PossibleRow(tuple(row.values()), condition) for row, condition in evaluation._distinct(triples)]

@@ -1,7 +1,7 @@
 """Aggregates over conditional rows, and choices among bags of rows."""
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, TypeAlias
 
@@ -9,7 +9,6 @@ from streamgauge.model import algebra as a
 from streamgauge.model.terms import Row, Term
 from streamgauge.oracle.worlds.components import components
 from streamgauge.oracle.worlds.conditions import ALWAYS, Condition, OpenChoice, Variable, both, chosen, limit, worlds
-from streamgauge.oracle.worlds.intervals import inexact
 from streamgauge.oracle.worlds.openings import CURRENT
 from streamgauge.sparql.aggregates import aggregate
 from streamgauge.sparql.blocks import Solution
@@ -78,9 +77,8 @@ class Grouping:
         users: Counter[Variable] = Counter()
         for members in groups.values():
             users.update({variable for condition, _ in members for variable in condition})
+        self._openings.refuse_alike(list(groups), "rows are grouped by inexact numbers that may be equal")
         for key, members in groups.items():
-            if any(self._openings.open_number(term) is not None for term in key):
-                raise inexact("rows are grouped by an inexact number")
             names = {name: term for (name, _), term in zip(self._keys, key, strict=True) if term is not None}
             for row, case in self._grouped(members, users):
                 yield {**names, **row}, case
@@ -88,30 +86,24 @@ class Grouping:
     def _read(self, row: Solution) -> tuple[Row, Arguments]:
         """The key of a row's group, and the arguments of its aggregates."""
         openings = self._openings
-        key = tuple(None if (term := value(row)) is None else openings.decided(term) for _, value in self._keys)
+        key = tuple(None if (term := value(row)) is None else openings.identified(term) for _, value in self._keys)
         return key, tuple(self._argument(row, aggregation, value) for _, aggregation, value in self._sets)
 
     def _argument(self, row: Solution, aggregation: a.Aggregate, value: Valuation | None) -> Hashable:
         if value is None:
             if not aggregation.distinct:
                 return _ROW
-            return frozenset((name, self._certain(term)) for name, term in row.items())
+            return frozenset((name, self._openings.identified(term)) for name, term in row.items())
         term: Term | None = value(row)
         if aggregation.function == "COUNT" and not aggregation.distinct:
             if term is not None and self._may_fail(term):
                 term = self._openings.decided(term)
             return None if term is None else _ROW
-        return self._certain(term) if aggregation.distinct and term is not None else term
+        return self._openings.identified(term) if aggregation.distinct and term is not None else term
 
     def _may_fail(self, term: Term) -> bool:
         choice = self._openings.open_term(term)
         return choice is not None and choice.shared and None in choice.options
-
-    def _certain(self, term: Term) -> Term | None:
-        decided = self._openings.decided(term)
-        if self._openings.open_number(decided) is not None:
-            raise inexact("inexact numbers are made distinct")
-        return decided
 
     def _grouped(
         self, members: list[tuple[Condition, Arguments]], users: Mapping[Variable, int]
@@ -135,6 +127,8 @@ class Grouping:
             solution: Solution = {}
             for place, (name, aggregation, _) in enumerate(self._sets):
                 values: list[Any] = [arguments[place] for arguments in total]
+                if aggregation.distinct:
+                    self._refuse_alike(set(values))
                 if aggregation.argument is None and aggregation.distinct:
                     values = [_ROW] * len(set(values))
                 plain = aggregation.distinct and aggregation.argument is not None
@@ -144,6 +138,13 @@ class Grouping:
             return solution
 
         return self._openings.outcomes(run, condition)
+
+    def _refuse_alike(self, values: Collection[Any]) -> None:
+        """Raise OpenError if two of these terms, or solutions as sets of pairs, may be equal."""
+        solutions = [dict(value) if isinstance(value, frozenset) else {"": value} for value in values]
+        names = sorted({name for solution in solutions for name in solution})
+        rows = [tuple(map(solution.get, names)) for solution in solutions]
+        self._openings.refuse_alike(rows, "inexact numbers that may be equal are made distinct")
 
     def _parted(
         self, members: Sequence[tuple[Condition, Arguments]], users: Mapping[Variable, int]

@@ -36,10 +36,10 @@ from streamgauge.oracle.worlds.conditions import (
 from streamgauge.oracle.worlds.intervals import TOLERANCE, UNIT
 from streamgauge.oracle.worlds.openings import (
     CURRENT,
-    Concatenation,
     Openings,
     OpenTerm,
     SentTexts,
+    TextChoice,
 )
 from streamgauge.oracle.worlds.slices import Precedence
 from streamgauge.sparql.values import FLOAT, INTEGER
@@ -152,7 +152,7 @@ class PossibleAnswers:
             return None
         choice = self.openings.open_term(term)
         if choice is not None:
-            if isinstance(choice, Concatenation):
+            if isinstance(choice, TextChoice):
                 return chosen(choice, received) if choice.allowed(received) else None
             options = [
                 option for option in choice.options if self._cell(_as_term(option), received, computed) is not None

@@ -8,6 +8,7 @@ reads it. An expression is run once for each combination of decisions that it me
 """
 
 import math
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -39,6 +40,7 @@ from streamgauge.oracle.worlds.intervals import (
     Interval,
     OpenError,
     Sign,
+    inexact,
     own,
     read,
     representable,
@@ -49,6 +51,9 @@ from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER, shortest, text_of
 Result = TypeVar("Result")
 Alternatives: TypeAlias = list[tuple[Any, Condition]]
 """The results of a decision, each with its condition; no two conditions hold together."""
+
+TermSpan: TypeAlias = tuple[bool, Any, Any]
+"""Whether a term is a number, and the ends of its interval; any other term is a point, its text in lower case."""
 
 OPEN: Final = "urn:streamgauge:open"
 LIMITED: Final = f"a number of more than {DIGITS} digits, which implementations need not support"
@@ -76,6 +81,9 @@ def sent_texts(rows: Iterable[Row]) -> SentTexts:
 class OpenTerm(OpenChoice):
     """A choice among several legal terms; the option ``None`` stands for an error."""
 
+    identified = False
+    """Whether open terms with different choices of this kind are different terms."""
+
     def among(self, _sent: "SentTexts") -> "OpenTerm":
         """An equivalent choice that is small enough to be enumerated."""
         return self
@@ -88,7 +96,38 @@ class OpenTerm(OpenChoice):
         return option
 
 
-class Concatenation(OpenTerm):
+class TextChoice(OpenTerm, ABC):
+    """A choice among texts that are recognised without being enumerated."""
+
+    @abstractmethod
+    def allowed(self, term: Term | None) -> bool:
+        """Whether the term is one of the legal texts."""
+
+
+class TagCase(TextChoice):
+    """LANG: a language tag in any case, because tags are read in lower case (RDF 1.1 Concepts, 3.3).
+
+    An engine may keep the case in which a tag was written, which the recorded stream does not tell. Operators that read
+    the tag read it as recorded or as BCP 47 writes it.
+    """
+
+    identified = True
+
+    def __init__(self, tag: str) -> None:
+        reason = f"the case of the language tag {tag} (RDF 1.1 Concepts, 3.3)"
+        super().__init__([quoted(form) for form in _tag_forms(tag)], reason, shared=True)
+
+    def allowed(self, term: Term | None) -> bool:
+        """Whether the term is the tag in some case."""
+        return term is not None and term.lower() == self.any_option
+
+    def among(self, sent: "SentTexts") -> OpenTerm:
+        """The forms that operators read, and the cases that were received."""
+        texts = (term for terms in sent.values() for term in terms if self.allowed(term))
+        return OpenTerm(tuple(dict.fromkeys((*self.options, *texts))), self.reason)
+
+
+class Concatenation(TextChoice):
     """GROUP_CONCAT: strings joined in any order (18.5.1.7), without enumerating the orders unless they are few."""
 
     def __init__(self, strings: Sequence[str], separator: str) -> None:
@@ -270,6 +309,41 @@ class Openings:
         taken: Term | None = self.choose(lambda: [(option, chosen(choice, option)) for option in choice.options])
         return taken
 
+    def identified(self, term: Term) -> Term | None:
+        """A term to be compared with others by identity: ``refuse_alike`` tells whether open ones may be equal."""
+        choice = self._terms.get(term)
+        return term if choice is not None and choice.identified else self.decided(term)
+
+    def refuse_alike(self, rows: Sequence[Sequence[Term | None]], sentence: str) -> None:
+        """Raise OpenError if two of these different rows may be equal, because their open terms may be.
+
+        A sweep over the intervals of the first open column: rows whose intervals do not touch are different.
+        """
+        if not self.any or not rows:
+            return
+        columns = [at for at in range(len(rows[0])) if any(self.is_open(row[at]) for row in rows)]
+        if not columns:
+            return
+        spans = sorted((([self._span(row[at]) for at in columns], row) for row in rows), key=lambda pair: pair[0][0])
+        for place, (mine, row) in enumerate(spans):
+            for others, other in islice(spans, place + 1, None):
+                if not _touch(mine[0], others[0]):
+                    break
+                decided = any(
+                    one != two and not (self.is_open(one) or self.is_open(two))
+                    for one, two in zip(row, other, strict=True)
+                )
+                if not decided and all(map(_touch, mine, others)):
+                    raise inexact(sentence)
+
+    def _span(self, term: Term | None) -> TermSpan:
+        number, choice = self.open_number(term), self.open_term(term)
+        known = number.interval if number is not None else None if term is None else read(term)
+        if known is not None and known.special is None:
+            return True, known.low, known.high
+        text = ((term if choice is None else choice.any_option) or "").lower()
+        return False, text, text
+
     def interval(self, term: Term) -> Interval | None:
         """The interval of a number under the current condition; ``None`` for a term that is not a number."""
         number = self._numbers.get(term)
@@ -353,6 +427,10 @@ def _merged(alternatives: Alternatives, holds: Callable[[Sign], bool], number: O
     return [(sign, {number: span}) for sign, span in pieces]
 
 
+def _touch(one: TermSpan, other: TermSpan) -> bool:
+    return one[0] is other[0] and bool(one[1] <= other[2] and other[1] <= one[2])
+
+
 CURRENT: Final[ContextVar[Openings]] = ContextVar("openings")
 
 
@@ -421,15 +499,8 @@ def number_texts(kind: int, value: int | Decimal | float) -> list[str]:
     return list(dict.fromkeys([plain, f"{scientific}E{power}", f"{scientific}e{power}", pointed]))
 
 
-def tag_forms(tag: str) -> tuple[str, ...]:
+def _tag_forms(tag: str) -> tuple[str, ...]:
     """The forms of a language tag: in lower case, as terms have it (RDF 1.1 Concepts, 3.3), or by BCP 47 (2.1.1)."""
     first, *others = tag.split("-")
     cased = {2: str.upper, 4: str.capitalize}
     return tuple(dict.fromkeys((tag, "-".join([first, *(cased.get(len(x), str)(x) for x in others)]))))
-
-
-def tag_choice(tag: str) -> OpenChoice:
-    """The choice of a language tag's case, one decision for all terms with this tag."""
-    openings = CURRENT.get()
-    reason = f"the case of the language tag {tag} (RDF 1.1 Concepts, 3.3)"
-    return openings.named(("tag", tag), lambda: OpenChoice(tag_forms(tag), reason, shared=True))

@@ -26,10 +26,9 @@ from streamgauge.oracle.worlds.openings import (
     Alternatives,
     Concatenation,
     OpenTerm,
+    TagCase,
     is_supported,
     number_texts,
-    tag_choice,
-    tag_forms,
 )
 from streamgauge.sparql import aggregates, expression
 from streamgauge.sparql.comparison import ordered
@@ -289,14 +288,12 @@ def _kind(value: Value) -> Value | None:
 
 
 def _lang(value: Value) -> Value | None:
-    """LANG: the tag, whose case is a decision."""
+    """LANG: the tag, whose case is open."""
     term = written(value)
     if value.kind != TAGGED:
         return Value(STRING, "") if is_literal(term) else None
-    tag = term[term.rindex("@") + 1 :].partition("--")[0]
-    if len(tag_forms(tag)) == 1:
-        return Value(STRING, tag)
-    return Value(STRING, _choose(tag_choice(tag)))
+    tag, openings = term[term.rindex("@") + 1 :].partition("--")[0], CURRENT.get()
+    return value_of(openings.named(("tag", tag), lambda: openings.term(TagCase(tag))))
 
 
 # Set functions

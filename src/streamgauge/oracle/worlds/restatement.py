@@ -109,8 +109,16 @@ class _Restating:
         return a.Call(extension("text"), (value,)) if computes(tree, bound) else value
 
     def bare(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
-        """An expression whose value is only passed on: a variable stays open."""
-        return tree if isinstance(tree, a.Var) else self.value(tree, bound)
+        """An expression whose value is only passed on: a variable and the case of a language tag stay open."""
+        match tree:
+            case a.Var():
+                return tree
+            case a.Call(operator=operator, arguments=(tagged,)) if operator.upper() == "LANG":
+                return a.Call(extension("lang"), (self.value(tagged, bound),))
+            case a.Call(operator=operator, arguments=(test, *others)) if operator.upper() == "IF":
+                return a.Call("IF", (self.condition(test, bound), *(self.bare(other, bound) for other in others)))
+            case _:
+                return self.value(tree, bound)
 
     def value(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
         """An expression whose value is read: open terms are decided, open numbers are not."""
@@ -149,7 +157,7 @@ class _Restating:
         if name in COMPARISONS and len(arguments) == 2:
             return a.Call(extension("compare"), (f'"{name}"', *values(arguments)))
         if name == "LANG":
-            return a.Call(extension("lang"), tuple(values(arguments)))
+            return a.Call(extension("term"), (self.bare(tree, bound),))
         if name in _KIND_ONLY:
             return a.Call(name, tuple(self._kind_only(argument, bound) for argument in arguments))
         if name in ("COALESCE", "IN"):
