@@ -13,7 +13,7 @@ from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging import histories
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.oracle.worlds.conditions import CutOffError, OpenChoice, chosen, limit
-from streamgauge.oracle.worlds.openings import joins
+from streamgauge.oracle.worlds.texts import joins
 from streamgauge.query import parse_sparql
 from tests.notation import STREAM, stream
 

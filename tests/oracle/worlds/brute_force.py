@@ -185,7 +185,7 @@ class Worlds:
             case "COUNT":
                 return integer(len(present))
             case "SAMPLE":
-                return self.choose(list(dict.fromkeys(present))) if present else None
+                return self.choose(list(dict.fromkeys(values))) if values else None
             case "GROUP_CONCAT":
                 texts = [string(value) for value in values]
                 if None in texts:
@@ -197,9 +197,9 @@ class Worlds:
                 )
             case "MIN" | "MAX":
                 sign = -1 if each.function == "MIN" else 1
-                if not values or None in values:
+                if not present or (None in values and (sign < 0 or self.choose([True, False]))):
                     return None
-                least = [one for one in dict.fromkeys(values) if not any(order(two, one) == sign for two in values)]
+                least = [one for one in dict.fromkeys(present) if not any(order(two, one) == sign for two in present)]
                 return self.choose(least)
         numbers = [number(value) for value in values]
         if None in numbers:

@@ -143,11 +143,12 @@ class ConditionalEvaluation:
             if decided is not None:
                 fixed[name] = decided
         key = id(test), tuple(map(fixed.get, names))
-        if key in self._certain:
-            return self._certain[key]
         before = self._openings.condition
 
         def alternatives() -> Alternatives:
+            # A known answer is a decision too: every run of an expression meets the same decisions (``outcomes``).
+            if key in self._certain:
+                return [(self._certain[key], ALWAYS)]
             rows = self._openings.outcomes(lambda: list(self.over(self._graph, fixed).rows(test.pattern)), ALWAYS)
             ((inner, _),) = rows
             cases = any_of([case for _, condition in inner if (case := both(before, condition)) is not None])

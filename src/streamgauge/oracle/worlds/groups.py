@@ -93,17 +93,12 @@ class Grouping:
         if value is None:
             if not aggregation.distinct:
                 return _ROW
-            return frozenset((name, self._openings.identified(term)) for name, term in row.items())
+            terms = ((name, self._openings.identified(term)) for name, term in row.items())
+            return frozenset((name, term) for name, term in terms if term is not None)
         term: Term | None = value(row)
         if aggregation.function == "COUNT" and not aggregation.distinct:
-            if term is not None and self._may_fail(term):
-                term = self._openings.decided(term)
             return None if term is None else _ROW
         return self._openings.identified(term) if aggregation.distinct and term is not None else term
-
-    def _may_fail(self, term: Term) -> bool:
-        choice = self._openings.open_term(term)
-        return choice is not None and choice.shared and None in choice.options
 
     def _grouped(
         self, members: list[tuple[Condition, Arguments]], users: Mapping[Variable, int]

@@ -24,12 +24,10 @@ from streamgauge.oracle.worlds.openings import (
     CURRENT,
     LIMITED,
     Alternatives,
-    Concatenation,
     OpenTerm,
-    TagCase,
     is_supported,
-    number_texts,
 )
+from streamgauge.oracle.worlds.texts import Concatenation, TagCase, number_texts
 from streamgauge.sparql import aggregates, expression
 from streamgauge.sparql.comparison import ordered
 from streamgauge.sparql.functions import COMPARISONS, boolean, effective
@@ -296,6 +294,12 @@ def _lang(value: Value) -> Value | None:
     return value_of(openings.named(("tag", tag), lambda: openings.term(TagCase(tag))))
 
 
+def _present(value: Value) -> Value | None:
+    """The value itself, or one option of an open term that may be an error."""
+    choice = CURRENT.get().open_term(value.term)
+    return _term(value) if choice is not None and choice.may_fail else value
+
+
 # Set functions
 def _summed(finish: Callable[[IntervalSum], Interval], terms: Sequence[Term | None], _: str) -> Term | None:
     """SUM or AVG as an interval; an error unless all terms are numbers."""
@@ -319,11 +323,20 @@ def _added(terms: Sequence[Term | None], separator: str) -> Term | None:
     return _summed(lambda numbers: numbers.total, terms, separator)
 
 
-def _extreme(least: bool, terms: Sequence[Term | None], _: str) -> Term | None:
-    """MIN or MAX: any term that may be first or last in ORDER BY (18.5.1.5)."""
-    if not terms or None in terms:
-        return None
+def _extreme(least: bool, terms: Sequence[Term | None], separator: str) -> Term | None:
+    """MIN or MAX: any term that may be first in ORDER BY, ascending or descending (18.5.1.5, 18.5.1.6).
+
+    An error comes first in ascending order; in descending order it comes last, or the aggregate is an error.
+    """
     openings = CURRENT.get()
+    if None in terms:
+        rest = [term for term in terms if term is not None]
+        if not rest or (least and not openings.is_lenient(_LEFT_OUT)):
+            return None
+        reason = _LEFT_OUT if least else "MAX over errors or unbound values (SPARQL 15.1, 18.5.1.6)"
+        return None if _choose(OpenChoice((False, True), reason)) else _extreme(least, rest, separator)
+    if not terms:
+        return None
     distinct = [term for term in dict.fromkeys(terms) if term is not None]
     if not any(map(openings.is_open, distinct)):
         return _first(distinct, least)
@@ -366,14 +379,17 @@ def _candidates(terms: Sequence[Term], least: bool) -> list[Term]:
     return [term for term in candidates if not any(ordered(other, term) == before for other in terms)]
 
 
+_LEFT_OUT: Final = (
+    "MIN over errors or unbound values is an error by SPARQL 15.1 and 18.5.1.5, and several engines leave them out"
+)
 _CONCATENATED: Final = (
     "GROUP_CONCAT over terms that are not strings is an error by SPARQL 18.5.1.7, and several engines take their STR"
 )
 
 
 def _sampled(terms: Sequence[Term | None], _: str) -> Term | None:
-    """SAMPLE: any value of a group (18.5.1.8)."""
-    values = [term for term in dict.fromkeys(terms) if term is not None]
+    """SAMPLE: any value of a group, or an error if the group has one (18.5.1.8)."""
+    values = sorted(dict.fromkeys(terms), key=lambda term: term is None)
     if len(values) < 2:
         return next(iter(values), None)
     return CURRENT.get().term(OpenTerm(values, "the value of SAMPLE (SPARQL 18.5.1.8)"))
@@ -408,7 +424,7 @@ def extension(name: str) -> str:
 def _register() -> None:
     functions: dict[str, Callable[..., Value | None]] = {
         "number": _number, "compare": _compare, "truth": _truth, "term": _term, "text": _text, "kind": _kind,
-        "lang": _lang,
+        "lang": _lang, "present": _present,
     }  # fmt: skip
     expression.EXTENSIONS.update({extension(name): function for name, function in functions.items()})
     aggregates.EXTENSIONS.update(

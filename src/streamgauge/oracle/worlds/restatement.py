@@ -99,7 +99,7 @@ class _Restating:
         if aggregate.argument is None:
             return aggregate
         if aggregate.function == "COUNT":
-            return replace(aggregate, argument=self.bare(aggregate.argument, bound))
+            return replace(aggregate, argument=self.present(aggregate.argument, bound))
         read_as = self.as_term if aggregate.function in ("SAMPLE", "GROUP_CONCAT") else self.value
         return replace(aggregate, function=extension(aggregate.function), argument=read_as(aggregate.argument, bound))
 
@@ -119,6 +119,11 @@ class _Restating:
                 return a.Call("IF", (self.condition(test, bound), *(self.bare(other, bound) for other in others)))
             case _:
                 return self.value(tree, bound)
+
+    def present(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
+        """An expression of which only matters whether it is an error."""
+        value = self.bare(tree, bound)
+        return a.Call(extension("present"), (value,)) if tree in bound else value
 
     def value(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
         """An expression whose value is read: open terms are decided, open numbers are not."""
@@ -143,7 +148,7 @@ class _Restating:
         name = operator if operator[0] == "<" and len(operator) > 2 else operator.upper()
         values = partial(map, partial(self.value, bound=bound))
         if name == "BOUND":
-            return tree
+            return a.Call(name, tuple(self.present(argument, bound) for argument in arguments))
         if name in ("&&", "||", "!"):
             return a.Call(name, tuple(self.condition(argument, bound) for argument in arguments))
         if name == "IF" and len(arguments) == 3:
