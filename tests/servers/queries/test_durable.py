@@ -18,6 +18,7 @@ from streamgauge.servers.http.metrics import source_metrics
 from streamgauge.servers.http.retries import RetryKey
 from streamgauge.servers.queries.attached import AttachedSources
 from streamgauge.servers.queries.durability import NotDurableError, ServiceJournal
+from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.measures import metrics
 from streamgauge.servers.queries.registered import RegisteredQuery
 from streamgauge.servers.queries.registry import Queries
@@ -347,3 +348,34 @@ def until(met: Callable[[], bool]) -> None:
     while not met():
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.02)
+
+
+def test_a_query_that_failed_is_registered_again_with_its_failure(tmp_path):
+    """One too large for its limit, beside one that goes on: it answers nothing more, until it is deregistered."""
+    large, small = select(size=100), select(size=1)
+
+    def limited() -> Queries:
+        journal = ServiceJournal(tmp_path, time.monotonic)
+        return Queries(load, ("live",), QueryLimits(memory=2**20), clock=lambda: 0, journal=journal)
+
+    queries = limited()
+    for text in (large, small):
+        queries.register(QueryRegistration(text))
+    triples = " ".join(f"s{number} p o." for number in range(2000))
+    for second, text in ((0, "a p b."), (101, triples), (104, triples)):
+        queries.publish(IN, [element(1000 * second, text)])
+    before, fault = told(queries), queries.query("q1").fault
+    assert ("more than 1 MiB" in fault, len(before["q1"])) == (True, 1)
+    queries.close("over")
+    for second in (200, 300):
+        queries = limited()
+        queries.publish(IN, [element(1000 * second)])
+        assert (queries.query("q1").state, queries.query("q1").fault) == ("ended", fault)
+        after = told(queries)
+        assert (after["q1"], max(after["q2"])) == (before["q1"], second)
+        queries.close("over")
+    queries = limited()
+    queries.deregister("q1")
+    assert queries.journal.state.records("over") == {}
+    assert [running.state for running in queries.queries()] == ["running"]
+    queries.close("over")

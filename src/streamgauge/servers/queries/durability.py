@@ -9,6 +9,7 @@ from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from hashlib import sha256
 from math import inf
 from pathlib import Path
@@ -25,8 +26,9 @@ from streamgauge.servers.durable.gaps import Gap, Gaps, stated
 from streamgauge.servers.durable.journal import Change, NumberedLine
 from streamgauge.servers.durable.segments import ItemColumns
 from streamgauge.servers.durable.state import SessionState
+from streamgauge.servers.http.events import End
 from streamgauge.servers.http.retries import RetryKey
-from streamgauge.servers.queries.groups import EvaluationGroup, Resumption
+from streamgauge.servers.queries.groups import AnsweredQuery, EvaluationGroup, Resumption
 from streamgauge.servers.queries.registered import RegisteredQuery
 from streamgauge.servers.queries.requests import QueryRegistration, number_of
 from streamgauge.servers.sealed.soundness import JournalError, NotWrittenError
@@ -170,6 +172,14 @@ class ServiceJournal:
                 if isinstance(member, RegisteredQuery):
                     self._noted.change.records["begun", member.name] = {"t0": t0, "since": since}
 
+    def ended(self, members: Sequence[AnsweredQuery], end: End) -> None:
+        """Queries have ended by themselves: they need no items any more, and the next service says why."""
+        with self._changed:
+            for name in (member.name for member in members if isinstance(member, RegisteredQuery)):
+                self._noted.first.append(partial(self.state.forget, name))
+                self._noted.change.records["over", name] = asdict(end)
+            self._noticed()
+
     def keep_query(
         self, running: RegisteredQuery, request: QueryRegistration, owner: str, shared: Sequence[Triple]
     ) -> int:
@@ -186,6 +196,7 @@ class ServiceJournal:
             self._beside[running.name] = beside
             record = {"request": registration, "owner": owner, "start": self._next, "beside": beside}
             self._noted.change.records["query", running.name] = record
+            self._noted.change.records["over", running.name] = None
             if number := number_of(running.name):
                 self._noted.change.records["names", "last"] = number
             self.follow(running, self._next)
@@ -205,6 +216,8 @@ class ServiceJournal:
         self._numbers[running.name] = running.answers.number
         item = self._answered["further"].get(running.name, self._answered["item"])
         running.processed = max(item, progress["item"], start - 1)
+        if (over := self.state.records("over").get(running.name)) is not None:
+            return Resumption(start, None, None, End(**over))
         self.follow(running, start)
         begun = self.state.records("begun").get(running.name)
         latest = self.state.latest(running.question.query.streams, start, running.processed)
@@ -214,7 +227,7 @@ class ServiceJournal:
         """A query has ended."""
         with self._changed:
             self._noted.first.append(lambda: self.state.forget(query))
-            for kind in ("query", "begun", "progress"):
+            for kind in ("query", "begun", "progress", "over"):
                 self._noted.change.records[kind, query] = None
             beside = self._beside.pop(query)
             if beside not in self._beside.values():

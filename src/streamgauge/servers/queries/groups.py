@@ -124,12 +124,13 @@ class Resumption:
     """How far a query came in a process before: it saw the items from the number ``start`` on.
 
     ``begun`` has the t0 and ``since`` (ms) of its session, ``latest`` the time (ms) of the latest element that it has
-    answered.
+    answered. ``over`` says why it ended there, ``None`` where it goes on.
     """
 
     start: int
     begun: tuple[int, int | None] | None
     latest: int | None
+    over: End | None = None
 
 
 class Progress(NamedTuple):

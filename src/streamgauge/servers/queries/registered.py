@@ -82,10 +82,10 @@ class RegisteredQuery:
         if self.question.output is not None:
             self._passing(answer)
 
-    def end(self, why: str) -> None:
+    def end(self, end: End) -> None:
         """Stop; subscribers are told why."""
         self.worker.leave(self.evaluation, self)
-        self.over(End(why))
+        self.over(end)
 
     def over(self, end: End) -> None:
         """The worker has ended; the first reason stays."""

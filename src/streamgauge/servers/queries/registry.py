@@ -28,7 +28,7 @@ from streamgauge.servers.queries.durability import WALL, ServiceJournal
 from streamgauge.servers.queries.groups import EmittedAnswer, Question
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.registered import RegisteredQuery
-from streamgauge.servers.queries.replay import ResumedWorker, replay
+from streamgauge.servers.queries.replay import ResumedWorker, replay, resumed_worker
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
     RequestError,
@@ -165,8 +165,9 @@ class Queries:
 
     def _worker(self, name: str, question: Question) -> QueryWorker:
         """A worker for a question, named after the first query that asks it."""
-        journal = self.journal
-        durability = None if journal is None else Durability(self._answered, journal.begun, journal.stated)
+        durability, journal = None, self.journal
+        if journal is not None:
+            durability = Durability(self._answered, journal.begun, journal.ended, journal.stated)
         return QueryWorker(name, question, self._load(question.engine), self.limits, durability)
 
     def _answered(self, number: int, emitted: Sequence[EmittedAnswer], done: Callable[[], None]) -> None:
@@ -197,9 +198,8 @@ class Queries:
         self._shared = {name: tuple(map(tuple, triples)) for name, triples in journal.state.records("shared").items()}
         self._counts = dict(journal.state.records("stream"))
         workers: list[ResumedWorker] = []
-        kept = sorted(
-            journal.state.records("query").items(), key=lambda query: (query[1]["start"], number_of(query[0]))
-        )
+        records = journal.state.records("query")
+        kept = sorted(records.items(), key=lambda query: (query[1]["start"], number_of(query[0])))
         for name, record in kept:
             self._restore_query(journal, name, record, workers)
         numbers = [journal.state.records("names").get("last", 0), *(number_of(name) for name, _ in kept)]
@@ -215,11 +215,12 @@ class Queries:
         question = question_of(name, request, query, semantics, engine)
         running = RegisteredQuery(name, question, self.limits, lambda answer: self._pass(name, answer))
         resumption = journal.restore(running, record["start"])
-        resumed = next((worker for worker in workers if worker.takes(question, resumption.start)), None)
-        if resumed is None:
-            resumed = ResumedWorker(self._worker(name, question))
-            workers.append(resumed)
-        resumed.add(running, resumption)
+        if resumption.over is not None:
+            running.begin(self._worker(name, question))
+            running.end(resumption.over)
+        else:
+            resumed = resumed_worker(workers, question, resumption.start, lambda: self._worker(name, question))
+            resumed.add(running, resumption)
         self._owners[name] = record["owner"]
         self._enter(running)
 
@@ -280,7 +281,7 @@ class Queries:
             if running.question.output is not None:
                 self._counts.pop(running.question.output, None)
             self._outputs = {stream: by for stream, by in self._outputs.items() if by != name}
-        running.end("deregistered")
+        running.end(End("deregistered"))
         if self.journal is not None:
             self.journal.wait(self.journal.forget(name), DURABLE_S)
 
@@ -449,7 +450,9 @@ class Queries:
             with self._lock:
                 since = self._since.get(running.name)
             if lifetime is not None and since is not None and self._steady() - since > lifetime and not running.fault:
-                running.end(f"it has run for {lifetime:g} s, which is the limit")
+                running.end(End(f"it has run for {lifetime:g} s, which is the limit"))
+                if self.journal is not None:
+                    self.journal.ended((running,), End(running.fault))
 
     def _pass_wall_time(self) -> None:
         """Time passes for the queries by the wall clock; for all at one place of the journal where one is kept."""
@@ -467,8 +470,7 @@ class Queries:
 
     def settle(self, timeout: float) -> bool:
         """Wait until all that was published has been taken in by all queries."""
-        end = self._steady() + timeout
-        known = _workers(self.queries())
+        end, known = self._steady() + timeout, _workers(self.queries())
         return all(work.settle(max(0.0, end - self._steady())) for work in known for _ in known)
 
     def leave(self) -> None:

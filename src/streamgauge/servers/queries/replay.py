@@ -1,6 +1,6 @@
 """Replay: what was kept goes to the workers of a service that goes on, each item read once for all of them."""
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
 from streamgauge.formats.batches import ElementBatch
@@ -72,6 +72,17 @@ class ResumedWorker:
             else:
                 worker.hear(stream, [(number, item)])
         worker.start()
+
+
+def resumed_worker(
+    workers: list[ResumedWorker], question: Question, start: int, worker: Callable[[], QueryWorker]
+) -> ResumedWorker:
+    """The one of the workers that takes a query, else one more."""
+    resumed = next((one for one in workers if one.takes(question, start)), None)
+    if resumed is None:
+        resumed = ResumedWorker(worker())
+        workers.append(resumed)
+    return resumed
 
 
 def replay(history: Iterable[tuple[int, KeptItem]], workers: Sequence[ResumedWorker]) -> None:

@@ -40,11 +40,13 @@ class Durability:
     """The listeners of a worker whose answers are kept.
 
     ``answered`` takes the number of an item, the answers that it caused, and a call that belongs to the same change.
-    ``begun`` takes a group whose session has begun. ``stated`` adds the gaps of streams to the line of an answer.
+    ``begun`` takes a group whose session has begun, ``ended`` queries that are answered no more, and why. ``stated``
+    adds the gaps of streams to the line of an answer.
     """
 
     answered: Callable[[int, Sequence[EmittedAnswer], Callable[[], None]], None]
     begun: Callable[[EvaluationGroup], None]
+    ended: Callable[[Sequence[AnsweredQuery], End], None]
     stated: Callable[[Iterable[str], bytes, Answer], bytes] = lambda _streams, line, _answer: line
 
 
@@ -430,6 +432,8 @@ class QueryWorker:
             evaluation.end()
             if not self._evaluations:
                 self.end()
+        if self._durability is not None:
+            self._durability.ended(evaluation.members, end)
         for member in evaluation.members:
             member.over(end)
 
