@@ -47,8 +47,8 @@ def test_messages_under_way_are_bounded_and_counted():
     pending.delivered()
     assert pending.enter(LETTER)
     pending.lost("refused", LETTER)
-    delivery = Delivery(1, 3, "2 messages were in flight for more than 0.05 s")
-    assert pending.drain(lambda: "silent") == delivery
+    delivery = Delivery(1, 3, "2 messages were in flight for more than 0.05 s", waiting=1)
+    assert pending.drain() == delivery
 
 
 def test_who_waits_for_room_goes_on_when_there_is_some():
@@ -61,13 +61,13 @@ def test_who_waits_for_room_goes_on_when_there_is_some():
     waiting.join(20)
     pending.delivered()
     assert entered == [True]
-    assert pending.drain(lambda: "silent") == Delivery(2, 0)
+    assert pending.drain() == Delivery(2, 0)
 
 
 def test_what_is_still_under_way_is_undelivered():
-    pending = Pending(5, 0.01)
+    pending = Pending(5, 0.01, still=lambda: "silent")
     assert pending.enter(LETTER)
-    assert pending.drain(lambda: "silent") == Delivery(0, 1, "silent")
+    assert pending.drain() == Delivery(0, 1, "silent", waiting=1)
 
 
 def test_dead_letters_that_cannot_be_written_are_told(tmp_path):
@@ -83,7 +83,7 @@ def test_dead_letters_that_cannot_be_written_are_told(tmp_path):
     file.unlink()
     file.parent.rmdir()
     pending.lost("refused", LETTER)
-    outcome = pending.drain(lambda: "silent")
+    outcome = pending.drain()
     assert outcome.undelivered == 2
     assert "dead.jsonl cannot be written" in outcome.why
 

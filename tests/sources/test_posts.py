@@ -95,6 +95,34 @@ def test_what_is_refused_for_good_is_a_dead_letter_and_the_next_goes_on(tmp_path
 
 
 @pytest.mark.server
+def test_a_process_that_goes_on_repeats_no_dead_letter_and_leaves_none_for_what_is_sent_again(tmp_path):
+    dead = tmp_path / "dead.jsonl"
+    dead.write_bytes(b'{"incomplete')
+
+    def opened(mark):
+        sink = open_sink(f"webhook+http://127.0.0.1:{port}/?dead={dead}")
+        sink.hold()
+        sink.restore(mark)
+        return sink
+
+    with receiving(400) as (port, came):
+        sink = opened(None)
+        mark = sink.mark()
+        sink.send(b"one", "1")
+        assert (sink.settle().missing, sink.close().buried) == (0, 1)
+        sink = opened(mark)
+        for key in ("1", "2"):
+            sink.send(b"again", key)
+        delivery = sink.settle()
+        sink.close()
+    assert (delivery.sent, delivery.undelivered, delivery.missing, len(came)) == (1, 1, 0, 2)
+    sink = opened(mark)
+    sink.send(b"three", "3")
+    assert (sink.settle(0.05).waiting, sink.close(0.05).waiting) == (1, 1)
+    assert [json.loads(line)["key"] for line in dead.read_text().splitlines()[1:]] == ["1"]
+
+
+@pytest.mark.server
 def test_a_receiver_that_is_away_costs_messages_after_its_patience_only(tmp_path):
     dead = tmp_path / "dead.jsonl"
     with receiving() as (port, _):

@@ -4,6 +4,7 @@ import socket
 from contextlib import suppress
 from itertools import islice
 from threading import Thread
+from time import monotonic
 
 import httpx
 import pytest
@@ -165,6 +166,21 @@ def test_without_a_client_nothing_is_delivered_by_the_loop_of_all_servers():
     assert isinstance(sink._loop, uvloop.Loop)
     sink.send(b"lost")
     assert sink.close() == Delivery(0, 1, "no client took it while it was kept")
+
+
+def test_a_client_that_reads_nothing_holds_up_the_end_no_longer_than_its_patience(caplog):
+    sink = serve()
+    with socket.socket() as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.connect(("127.0.0.1", httpx.URL(sink.url).port))
+        client.sendall(b"GET /answers HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+        assert client.recv(12) == b"HTTP/1.1 200"
+        for _ in range(20):
+            sink.send(b"x" * 500_000)
+        begun = monotonic()
+        assert sink.close(1.2).undelivered > 0
+    assert monotonic() - begun < 2
+    assert "Traceback" not in caplog.text
 
 
 def test_limits():

@@ -221,6 +221,8 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates:
         return
     sink = open_sink(to)
     if is_durable(answers):
+        if isinstance(sink, Settling):
+            sink.hold()
         mark = answers.marks(partial(_arrived, sink))
         if isinstance(sink, Marked):
             sink.restore(mark)
@@ -233,15 +235,15 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates:
     finally:
         delivery = sink.close(LEAVE_S if interrupted else None)
         if delivery.undelivered:
-            _report(to, delivery, again=is_durable(answers))
+            _report(to, delivery, again=is_durable(answers) and delivery.missing > 0)
             if not interrupted:
                 raise typer.Exit(Exit.ENGINE_FAILURE)
 
 
 def _arrived(sink: Sink) -> Any:
-    """The sink's mark once everything sent has arrived; SourceError if something was not delivered."""
-    if isinstance(sink, Settling) and (delivery := sink.settle()).undelivered:
-        raise SourceError(f"{counted(delivery.undelivered, 'answer')} not delivered: {delivery.why}")
+    """The sink's mark once everything sent has arrived or become a dead letter; SourceError if that fails."""
+    if isinstance(sink, Settling) and (delivery := sink.settle()).missing:
+        raise SourceError(f"{counted(delivery.missing, 'answer')} not delivered: {delivery.why}")
     return sink.mark() if isinstance(sink, Marked) else None
 
 

@@ -224,10 +224,10 @@ class SseSink:
         self._loop.call_soon_threadsafe(self._feed.ring)
 
     def close(self, patience: float | None = None) -> Delivery:
-        """Wait for clients that are behind, send all of them the end, and stop."""
+        """Wait for clients that are behind, send all of them the end, and stop; all that within ``patience`` (s)."""
         with self._lock:
             if self._result is None:
-                self._result = self._buffer.drain(patience)
+                self._result = self._buffer.drain(None if patience is None else max(0.0, patience - _GRACE))
                 self._loop.call_soon_threadsafe(self._feed.ring)
                 self._server.should_exit = True
                 self._thread.join()

@@ -138,11 +138,21 @@ class SourceError(MistakeError, ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Delivery:
-    """The outcome of a sink's messages: the numbers of acknowledged and undelivered ones, and the first reason."""
+    """The outcome of a sink's messages: the numbers of acknowledged and undelivered ones, and the first reason.
+
+    Undelivered messages that are kept as dead letters are ``buried``, those still in flight ``waiting``.
+    """
 
     sent: int
     undelivered: int
     why: str | None = None
+    buried: int = 0
+    waiting: int = 0
+
+    @property
+    def missing(self) -> int:
+        """The number of messages that have neither arrived nor become dead letters."""
+        return self.undelivered - self.buried
 
 
 class Source(Protocol):
@@ -221,5 +231,8 @@ class Marked(Protocol):
 class Settling(Protocol):
     """A sink that reports the outcome of its messages while it is open."""
 
-    def settle(self) -> Delivery:
-        """Wait, within the sink's patience, until no message is in flight, and return the outcome so far."""
+    def hold(self) -> None:
+        """Note that another process sends again what was not settled: what is in flight at the end is not given up."""
+
+    def settle(self, patience: float | None = None) -> Delivery:
+        """Wait until no message is in flight, at most for ``patience`` (s), and return the outcome so far."""

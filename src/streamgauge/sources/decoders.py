@@ -5,10 +5,11 @@ import os
 import time
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Condition
-from typing import Literal, NamedTuple, TypedDict
+from typing import Any, Literal, NamedTuple, TypedDict
 
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading, message_decoder, stream_formats
@@ -33,20 +34,46 @@ class DeadLetters:
 
     def __init__(self, path: str | None, sink: str, clock: Callable[[], float] = time.time) -> None:
         self._path, self._sink, self._clock = path, sink, clock
+        self._before = set[str | None]()
         if path is not None:
-            # A file that cannot be written is reported when the sink opens, not with the first lost message.
-            self._add(b"")
+            # A file that cannot be written is reported when the sink opens, not with the first lost message. A line
+            # that a killed process left incomplete ends here.
+            self._add(b"" if _ends_with_line(Path(path)) else b"\n")
 
-    def add(self, letter: Letter, why: str) -> None:
-        """Append one message; SourceError if the file cannot be written."""
+    def mark(self) -> Sequence[int] | None:
+        """The file's inode and size in bytes; ``None`` without a file."""
         if self._path is None:
+            return None
+        status = Path(self._path).stat()
+        return status.st_ino, status.st_size
+
+    def restore(self, mark: Sequence[int] | None) -> None:
+        """Read the keys of messages that an earlier process has stored since its mark, which come again."""
+        now = self.mark()
+        if self._path is None or mark is None or now is None or now[0] != mark[0]:
             return
+        with Path(self._path).open("rb") as file:
+            file.seek(mark[1])
+            for line in file:
+                with suppress(ValueError):  # an incomplete line
+                    letter = json.loads(line)
+                    self._before |= {letter["key"]} if letter["sink"] == self._sink else set()
+
+    def has(self, letter: Letter) -> bool:
+        """Whether an earlier process has stored this message."""
+        return letter.key is not None and letter.key in self._before
+
+    def add(self, letter: Letter, why: str) -> bool:
+        """Append one message, unless there is no file, and return whether; SourceError if it cannot be written."""
+        if self._path is None:
+            return False
         record = {"time": int(self._clock() * 1000), "sink": self._sink, "why": why, "key": letter.key}
         try:
             record["message"] = letter.message.decode()
         except UnicodeDecodeError:
             record["base64"] = b64encode(letter.message).decode()
         self._add(json.dumps(record).encode() + b"\n")
+        return True
 
     def _add(self, line: bytes) -> None:
         try:
@@ -59,25 +86,52 @@ class DeadLetters:
             raise SourceError(f"{self._sink}: dead={self._path} cannot be written: {obstacle(error)}") from error
 
 
+def _ends_with_line(path: Path) -> bool:
+    """Whether a file is missing, empty, or ends with a line end."""
+    with suppress(FileNotFoundError), path.open("rb") as file:
+        return not file.seek(0, os.SEEK_END) or (file.seek(-1, os.SEEK_END) >= 0 and file.read() == b"\n")
+    return True
+
+
 class Pending:
     """Counts messages in flight, at most ``capacity``; another one waits for at most ``patience`` seconds.
 
-    Messages that cannot be delivered become ``dead`` letters.
+    Messages that cannot be delivered become ``dead`` letters, once for all processes that go on at a mark. ``still``
+    says why some are in flight for longer than they should.
     """
 
-    def __init__(self, capacity: int, patience: float, dead: DeadLetters | None = None) -> None:
+    def __init__(
+        self, capacity: int, patience: float, dead: DeadLetters | None = None, still: Callable[[], str] = str
+    ) -> None:
         self._capacity = capacity
         self._patience = patience
-        self._dead = dead or DeadLetters(None, "")
+        self._dead, self._still = dead or DeadLetters(None, ""), still
         self._changed = Condition()
         self._under_way = 0
         self._sent = 0
-        self._lost = 0
+        self._lost = self._buried = 0
+        self._held = False
         self._why: str | None = None
+
+    def hold(self) -> None:
+        """Leave what is in flight at the end to another process, which sends it again."""
+        self._held = True
+
+    def mark(self) -> Any:
+        """The end of the dead letters, as JSON."""
+        return self._dead.mark()
+
+    def restore(self, mark: Any) -> None:
+        """Count messages that an earlier process has stored as dead letters since a mark, without sending them."""
+        self._dead.restore(mark)
 
     def enter(self, letter: Letter) -> bool:
         """Wait for capacity for a message; false if there was none in time, and the message counts as undelivered."""
         with self._changed:
+            if self._dead.has(letter):
+                self._lost, self._buried = self._lost + 1, self._buried + 1
+                self._why = self._why or "a message became a dead letter before"
+                return False
             if self._changed.wait_for(lambda: self._under_way < self._capacity, self._patience):
                 self._under_way += 1
                 return True
@@ -103,13 +157,20 @@ class Pending:
         for letter in letters:
             self._keep(letter, why)
 
-    def drain(self, still: Callable[[], str], patience: float | None = None) -> Delivery:
-        """Wait, at most ``patience`` (s), until no message is in flight; the rest is undelivered, by ``still()``."""
+    def drain(self, patience: float | None = None) -> Delivery:
+        """Wait, at most ``patience`` (s), until no message is in flight; the rest is undelivered."""
         with self._changed:
             self._changed.wait_for(lambda: not self._under_way, shorter(self._patience, patience))
-            if self._under_way:
-                self._why = self._why or still()
-            return Delivery(self._sent, self._lost + self._under_way, self._why)
+            waiting = self._under_way
+            why = self._why or (self._still() if waiting else None)
+            return Delivery(self._sent, self._lost + waiting, why, self._buried, waiting)
+
+    def end(self, patience: float | None = None) -> Delivery:
+        """``drain`` for the last time."""
+        delivery = self.drain(patience)
+        if self._held:
+            self._dead = DeadLetters(None, "")
+        return delivery
 
     def _fail(self, why: str, letter: Letter) -> None:
         self._lost += 1
@@ -119,9 +180,31 @@ class Pending:
     def _keep(self, letter: Letter, why: str) -> None:
         """Store a dead letter; a failure becomes the outcome's reason, so that the calling thread continues."""
         try:
-            self._dead.add(letter, why)
+            self._buried += self._dead.add(letter, why)
         except SourceError as error:
             self._why = str(error)
+
+
+class PendingSink:
+    """Base of sinks with messages in flight; a mark is the end of the dead letters."""
+
+    _pending: Pending
+
+    def hold(self) -> None:
+        """Leave what is in flight at the end to another process."""
+        self._pending.hold()
+
+    def mark(self) -> Any:
+        """The place at which another process can go on."""
+        return self._pending.mark()
+
+    def restore(self, mark: Any) -> None:
+        """Go on at the place of an earlier process."""
+        self._pending.restore(mark)
+
+    def settle(self, patience: float | None = None) -> Delivery:
+        """Wait, at most for ``wait`` or ``patience`` (s), until no message is in flight, and return the outcome."""
+        return self._pending.drain(patience)
 
 
 def shorter(own: float, patience: float | None) -> float:

@@ -24,7 +24,15 @@ from streamgauge.sources.contract import (
     parse_address,
     read_options,
 )
-from streamgauge.sources.decoders import DeadLetters, Letter, MessageOptions, Messages, Pending, RefusalReport
+from streamgauge.sources.decoders import (
+    DeadLetters,
+    Letter,
+    MessageOptions,
+    Messages,
+    Pending,
+    PendingSink,
+    RefusalReport,
+)
 from streamgauge.sources.kafka_partitions import (
     LOG,
     TICK_S,
@@ -289,7 +297,7 @@ class KafkaSource(RefusalReport):
             raise SourceError(f"{self._address.text}: {away}") from error
 
 
-class KafkaSink:
+class KafkaSink(PendingSink):
     """Produces with full acknowledgement and idempotence: in order and once, for the lifetime of this producer.
 
     Another one can continue from a mark without duplicates.
@@ -299,7 +307,8 @@ class KafkaSink:
         self._address = address
         self._topic = topic_of(address)
         self._library = library(address)
-        self._pending = Pending(options.buffer, options.wait / 1000, DeadLetters(options.dead, address.text))
+        dead = DeadLetters(options.dead, address.text)
+        self._pending = Pending(options.buffer, options.wait / 1000, dead, self._why)
         self._sent = SentMessages(address, reached_by(address, options), options.wait)
         self._last_trouble = ""
         self._lock = Lock()
@@ -343,27 +352,25 @@ class KafkaSink:
         except (self._library.KafkaException, BufferError) as error:
             self._pending.lost(str(error), letter)
 
-    def settle(self) -> Delivery:
-        """Wait for all acknowledgements, at most for ``wait``, and return the outcome."""
-        return self._drained()
-
-    def _drained(self, patience: float | None = None) -> Delivery:
-        return self._pending.drain(lambda: self._last_trouble or "not acknowledged in time", patience)
+    def _why(self) -> str:
+        return self._last_trouble or "not acknowledged in time"
 
     def mark(self) -> Any:
-        """The writer's name, and the offsets after its last messages."""
-        return self._sent.mark()
+        """The writer's name and the offsets after its last messages, and the end of the dead letters."""
+        return {"sent": self._sent.mark(), "dead": self._pending.mark()}
 
     def restore(self, mark: Any) -> None:
-        """Skip the messages that were sent since a mark when they are sent again."""
-        self._sent.restore(mark)
+        """Skip the messages that were sent or became dead letters since a mark when they are sent again."""
+        if mark is not None:
+            self._sent.restore(mark["sent"])
+            self._pending.restore(mark["dead"])
 
     def close(self, patience: float | None = None) -> Delivery:
         """Wait for all acknowledgements, at most for ``wait`` or ``patience`` (s), then stop the producer."""
         with self._lock:
             if self._result is None:
-                self._result = self._drained(patience)
-                # Messages still in flight become dead letters, by their callbacks within the last ``flush``.
+                self._result = self._pending.end(patience)
+                # Messages still in flight are given up by their callbacks within the last ``flush``.
                 self._producer.purge()
                 self._stopping.set()
                 self._thread.join()

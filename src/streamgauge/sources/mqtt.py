@@ -18,7 +18,15 @@ from typing import Any, NamedTuple
 from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError, Reading
 from streamgauge.sources.contract import Address, Delivery, Position, Sink, Source, SourceError, read_options
-from streamgauge.sources.decoders import DeadLetters, Letter, MessageOptions, Messages, Pending, RefusalReport
+from streamgauge.sources.decoders import (
+    DeadLetters,
+    Letter,
+    MessageOptions,
+    Messages,
+    Pending,
+    PendingSink,
+    RefusalReport,
+)
 from streamgauge.sources.mqtt_link import TICK_S, Link, MqttSession, client_library, properties
 
 SCHEMES = ("mqtt", "mqtts")
@@ -281,13 +289,14 @@ class MqttSource(RefusalReport):
         return None
 
 
-class MqttSink:
+class MqttSink(PendingSink):
     """Publishes with QoS 1, in order; unacknowledged messages are published again on the next connection."""
 
     def __init__(self, address: Address, options: MqttSinkOptions, random: Random) -> None:
         self._address = address
         self._topic = _topic(address)
-        self._pending = Pending(options.buffer, options.wait / 1000, DeadLetters(options.dead, address.text))
+        dead = DeadLetters(options.dead, address.text)
+        self._pending = Pending(options.buffer, options.wait / 1000, dead, self._why)
         self._waiting: deque[Letter] = deque()
         self._published: OrderedDict[int, Letter] = OrderedDict()
         self._largest: int | None = None
@@ -308,10 +317,6 @@ class MqttSink:
             self._waiting.append(letter)
             self._link.wake()
 
-    def settle(self) -> Delivery:
-        """Wait for all acknowledgements, at most for ``wait``, and return the outcome."""
-        return self._pending.drain(self._why)
-
     def _why(self) -> str:
         return self._link.fault or f"not acknowledged: {self._link.trouble}"
 
@@ -319,7 +324,7 @@ class MqttSink:
         """Wait for all acknowledgements, at most for ``wait`` or ``patience`` (s), then disconnect."""
         with self._lock:
             if self._result is None:
-                self._result = self._pending.drain(self._why, patience)
+                self._result = self._pending.end(patience)
                 self._link.close()
                 self._pending.bury([*self._published.values(), *self._waiting], self._why())
             return self._result

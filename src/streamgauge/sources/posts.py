@@ -20,7 +20,7 @@ from streamgauge.outgoing.failures import permanent_failure, permanent_status
 from streamgauge.outgoing.guarded import PORTS
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Address, Delivery, SourceError
-from streamgauge.sources.decoders import DeadLetters, Letter, Pending, shorter
+from streamgauge.sources.decoders import DeadLetters, Letter, Pending, PendingSink, shorter
 
 EXCHANGE: Final = ExchangeLimits(seconds=30.0, received=2**20)
 STOP_S: Final = 0.5
@@ -56,7 +56,7 @@ class Post:
     parameters: Mapping[str, str] | None = None
 
 
-class PostSink:
+class PostSink(PendingSink):
     """Posts ``request(message)`` for each message to an address, in order, in a thread of its own.
 
     ``request`` raises ValueError for a message that cannot be sent.
@@ -73,7 +73,8 @@ class PostSink:
         host = f"[{address.host}]" if ":" in address.host else address.host
         port = "" if address.port is None else f":{address.port}"
         self._url = httpx.URL(f"{scheme}://{host}{port}{address.path or '/'}").copy_with(query=options.query.encode())
-        self._pending = Pending(options.buffer, options.wait / 1000, DeadLetters(options.dead, address.text))
+        dead = DeadLetters(options.dead, address.text)
+        self._pending = Pending(options.buffer, options.wait / 1000, dead, lambda: self._trouble)
         self._waiting: deque[Letter] = deque()
         self._changed, self._lock = Condition(), Lock()
         self._trouble, self._ending = "not accepted yet", False
@@ -95,15 +96,11 @@ class PostSink:
                 self._waiting.append(letter)
                 self._changed.notify_all()
 
-    def settle(self) -> Delivery:
-        """Wait, at most for ``wait``, until all messages are accepted or refused, and return the outcome."""
-        return self._pending.drain(lambda: self._trouble)
-
     def close(self, patience: float | None = None) -> Delivery:
         """``settle``, at most for ``patience`` (s), then stop; the remaining messages become dead letters."""
         with self._lock:
             if self._result is None:
-                self._result = self._pending.drain(lambda: self._trouble, patience)
+                self._result = self._pending.end(patience)
                 with self._changed:
                     self._ending = True
                     self._changed.notify_all()

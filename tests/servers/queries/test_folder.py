@@ -227,7 +227,10 @@ class Away:
         self.count += 1
         self.key = key
 
-    def settle(self):
+    def hold(self):
+        pass
+
+    def settle(self, _patience=None):
         return Delivery(0, self.count, f"{self.key} is refused")
 
     def close(self, _patience):

@@ -115,7 +115,9 @@ class Bridge:
             for inlet in self._inlets:
                 self._sources.append(open_source(as_messages(inlet.address), Reading(lateness=_ANY_LATENESS)))
             for outlet in self._outlets:
-                self._sinks.append(open_sink(outlet.address))
+                self._sinks.append(sink := open_sink(outlet.address))
+                if isinstance(sink, Settling):
+                    sink.hold()
         except SourceError:
             self.close()
             raise
@@ -211,7 +213,7 @@ class Bridge:
             for notification in heard:
                 sink.send(message(notification), notification.key)
                 delivery = sink.settle() if isinstance(sink, Settling) else None
-                if delivery is not None and delivery.undelivered:
+                if delivery is not None and delivery.missing:
                     raise SourceError(
                         f"{outlet.address}: notification {notification.number} was not delivered: {delivery.why}"
                     )

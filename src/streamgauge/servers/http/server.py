@@ -38,6 +38,9 @@ BACKLOG = 2048
 GRACE_S = 3
 """How long open connections may take to end, so that a server ends within 5 s in all."""
 
+UNREAD_GRACE: Final = 0.8
+"""The share of the grace after which connections are cut off whose clients have not read what was sent."""
+
 
 _OPTIONS: Final = {errno.EADDRINUSE: " with --port (0 for a free one)", errno.EADDRNOTAVAIL: " with --host"}
 """The option that remedies an error of binding."""
@@ -191,6 +194,24 @@ class Serving(uvicorn.Server):
         self._manager.tell("STOPPING=1")
         Thread(target=self._leave, name="streamgauge-leave", daemon=True).start()
         super().handle_exit(sig, frame)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """End connections in order, and those whose clients read nothing shortly before the grace is over.
+
+        uvicorn would cancel their responses, and log a traceback for each.
+        """
+        grace = self.config.timeout_graceful_shutdown
+        assert grace is not None
+        cut = asyncio.get_running_loop().call_later(grace * UNREAD_GRACE, self._abort_unread)
+        try:
+            await super().shutdown(sockets)
+        finally:
+            cut.cancel()
+
+    def _abort_unread(self) -> None:
+        for connection in list(self.server_state.connections):
+            if connection.transport.get_write_buffer_size():
+                connection.transport.abort()
 
     def stop(self) -> None:
         """Stop, from any thread."""

@@ -115,6 +115,8 @@ class AnswerDelivery:
 
     def _place(self, sink: Sink) -> None:
         """Bring a sink back to its mark; its first one is durable before anything is sent. NotDurableError."""
+        if self._queries.journal is not None and isinstance(sink, Settling):
+            sink.hold()
         if not isinstance(sink, Marked):
             return
         if self._mark is not None:
@@ -146,17 +148,22 @@ class AnswerDelivery:
     def _settle(self, sink: Sink, number: int) -> None:
         """Note that all answers up to a number have arrived, or are told as undelivered."""
         if isinstance(sink, Settling):
-            self._tell(sink.settle())
+            while (delivery := sink.settle(BEAT_S)).waiting:
+                self.fault = delivery.why or ""
+                if self._leaving.is_set():
+                    return
+            self.fault = ""
+            self._tell(delivery)
         self.number = number
         self._mark = sink.mark() if isinstance(sink, Marked) else None
         if self._queries.journal is not None:
             self._queries.journal.note("sink", self._record, {"number": number, "mark": self._mark})
 
     def _tell(self, delivery: Delivery) -> None:
-        if delivery.undelivered > self.undelivered:
-            lost = delivery.undelivered - self.undelivered
+        again = 0 if self._queries.journal is None else delivery.waiting
+        if (lost := delivery.undelivered - again - self.undelivered) > 0:
             _LOG.error("%d answers not delivered: %s", lost, delivery.why, extra=self._about)
-            self.undelivered = delivery.undelivered
+            self.undelivered += lost
 
 
 def _rows(line: bytes) -> bytes:

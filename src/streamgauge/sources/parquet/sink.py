@@ -88,7 +88,10 @@ class ParquetSink:
             if self._journal.count >= self._options.answers:
                 self._write()
 
-    def settle(self) -> Delivery:
+    def hold(self) -> None:
+        """Do nothing, as no answer is in flight."""
+
+    def settle(self, patience: float | None = None) -> Delivery:  # noqa: ARG002
         """Sync all answers to the disk."""
         with self._changed:
             self._journal.settle()
