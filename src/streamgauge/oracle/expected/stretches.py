@@ -8,14 +8,15 @@ import pickle
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import groupby
-from typing import Any, Final, NamedTuple
+from itertools import groupby, pairwise
+from typing import Any, Final, NamedTuple, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
+from pyspark.sql.pandas.types import from_arrow_schema, to_arrow_schema
 
 from streamgauge.formats.stream import SCHEMA, UNTIL, elements
 from streamgauge.model.element import StreamElement
@@ -40,6 +41,14 @@ TASKS_A_CORE: Final = 4
 
 _BATCH_BYTES: Final = 4 << 20
 """Bytes of tasks, about, that go to Spark together."""
+
+_PACK: Final = "pack"
+"""The column of the rows of a unit: some of them in Arrow's stream format, compressed; null in recorded rows."""
+
+_PACKS: Final = pa.schema([("unit", pa.int32()), (_PACK, pa.binary())])
+
+Borders: TypeAlias = dict[str, tuple[Numbers, Numbers]]
+"""The first and the last times (ms) of the units of each stream."""
 
 _TASK: Final = "task"
 """The column of what the task of a unit has to do, pickled; null in other rows than the unit's own."""
@@ -108,16 +117,19 @@ def with_tasks(
         pickled.append(pickle.dumps(task))
     borders = np.array(limits, np.int64).reshape(-1, len(streams), 2)
     by_stream = {name: (borders[:, at, 0], borders[:, at, 1]) for at, name in enumerate(streams)}
-    names = [*SCHEMA.names, *(name for name in (UNTIL.name, RANK) if name in stream.columns)]
-    place = fn.arrow_udf(_placing(by_stream), "struct<low: int, high: int>")
-    placed = stream.select(*names, place("time", "stream").alias("units")).filter("units.low <= units.high")
-    rows = placed.select(fn.explode(fn.sequence("units.low", "units.high")).alias("unit"), *names)
-    return rows.unionByName(session.createDataFrame(_task_table(pickled)), allowMissingColumns=True)
+    own = stream.select(*SCHEMA.names, *(name for name in (UNTIL.name, RANK) if name in stream.columns))
+    rows = fn.arrow_udtf(_packing(by_stream), returnType=from_arrow_schema(_PACKS))(own.asTable())
+    none = _packed(pa.RecordBatch.from_pylist([], to_arrow_schema(own.schema)))
+    return rows.unionByName(session.createDataFrame(_task_table(pickled, none)), allowMissingColumns=True)
 
 
-def _task_table(pickled: Sequence[bytes]) -> pa.Table:
-    """The tasks by their units, in batches of some megabytes, each of which Spark makes a partition."""
-    own = pa.table([pa.array(range(len(pickled)), pa.int32()), pa.array(pickled, pa.large_binary())], ["unit", _TASK])
+def _task_table(pickled: Sequence[bytes], none: bytes) -> pa.Table:
+    """The tasks by their units, in batches of some megabytes, each of which Spark makes a partition.
+
+    Each is beside ``none``, a pack without rows, so that a unit without elements has their columns.
+    """
+    units, tasks = pa.array(range(len(pickled)), pa.int32()), pa.array(pickled, pa.large_binary())
+    own = pa.table([units, tasks, pa.array([none] * len(pickled), pa.binary())], ["unit", _TASK, _PACK])
     rows = max(1, _BATCH_BYTES * len(pickled) // max(1, own.nbytes))
     return pa.Table.from_batches(own.to_batches(max_chunksize=rows), own.schema)
 
@@ -138,24 +150,68 @@ def _limits(report: DueReport, places: Sequence[int]) -> tuple[int, int]:
     return min(report.views[place].first for place in places), max(report.views[place].last for place in places)
 
 
-def _placing(borders: dict[str, tuple[Numbers, Numbers]]) -> Callable[[pa.Array, pa.Array], pa.Array]:
-    """The first and the last unit that may contain a row, by its time and stream; last < first if none may.
+def _packing(borders: Borders) -> type:
+    """A table function from rows of a stream table to packs (``_PACKS``), one for each batch and unit of its rows.
+
+    Spark would convert and sort row by row of seven columns; packs it only moves.
+    """
+
+    class Packs:
+        """Packs batch by batch."""
+
+        def eval(self, batch: pa.RecordBatch) -> Iterator[pa.Table]:
+            """The packs of a batch."""
+            places, units = _by_unit(*_placed(batch.column("time"), batch.column("stream"), borders))
+            rows = batch.take(pa.array(places))
+            numbers, starts = np.unique(units, return_index=True)
+            packs = [_packed(rows.slice(low, high - low)) for low, high in pairwise([*starts.tolist(), len(units)])]
+            yield pa.table([pa.array(numbers, pa.int32()), pa.array(packs, pa.binary())], schema=_PACKS)
+
+    return Packs
+
+
+def _by_unit(low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
+    """Places and units, ascending by unit: each place with all units from its ``low`` to its ``high``.
+
+    Worked example: of three rows with low 0 1 1 and high 1 0 1 the first is of the units 0 and 1, the second of none:
+    places 0 0 2, units 0 1 1.
+    """
+    counts = np.maximum(high - low + 1, 0)
+    places = np.repeat(np.arange(len(low)), counts)
+    units = low[places] + np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
+    order = np.argsort(units, kind="stable")
+    return places[order], units[order]
+
+
+def _packed(rows: pa.RecordBatch) -> bytes:
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema, options=pa.ipc.IpcWriteOptions(compression="zstd")) as stream:
+        stream.write_batch(rows)
+    return bytes(sink.getvalue())
+
+
+def _unpacked(rows: pa.Table) -> pa.Table:
+    """The rows of a unit with those of its packs in place of the packs."""
+    packs = rows.column(_PACK).drop_null()
+    own = rows.filter(pc.or_(pc.is_null(rows.column(_PACK)), pc.is_valid(rows.column(_TASK)))).drop_columns([_PACK])
+    tables = [pa.ipc.open_stream(pack.as_buffer()).read_all() for chunk in packs.chunks for pack in chunk]
+    return pa.concat_tables([own, *tables], promote_options="default")
+
+
+def _placed(time: pa.Array, stream: pa.Array, borders: Borders) -> tuple[Numbers, Numbers]:
+    """The first and the last unit that may contain each row, by its time and stream; last < first if none may.
 
     ``borders`` are the first and the last times (ms) of a stream's units. Worked example: windows of 10 ms that slide
     by 5 have views that begin at 0, 5, 10 and end at 9, 14, 19. For an element at 12 the first view that ends at or
     after 12 is the second, the last that begins by 12 the third.
     """
-
-    def place(time: pa.Array, stream: pa.Array) -> pa.Array:
-        times = time.to_numpy()
-        low, high = np.zeros(len(times), np.int32), np.full(len(times), -1, np.int32)
-        for name, (firsts, lasts) in borders.items():
-            own = pc.equal(stream, name).to_numpy(zero_copy_only=False)
-            low[own] = np.searchsorted(lasts, times[own])
-            high[own] = np.searchsorted(firsts, times[own], "right") - 1
-        return pa.StructArray.from_arrays([pa.array(low), pa.array(high)], ["low", "high"])
-
-    return place
+    times = time.to_numpy()
+    low, high = np.zeros(len(times), np.int64), np.full(len(times), -1, np.int64)
+    for name, (firsts, lasts) in borders.items():
+        own = pc.equal(stream, name).to_numpy(zero_copy_only=False)
+        low[own] = np.searchsorted(lasts, times[own])
+        high[own] = np.searchsorted(firsts, times[own], "right") - 1
+    return low, high
 
 
 def unit_by_unit(evaluate: Callable[[int, pa.Table], pa.Table]) -> type:
@@ -175,7 +231,7 @@ def unit_by_unit(evaluate: Callable[[int, pa.Table], pa.Table]) -> type:
         def terminate(self) -> Iterator[pa.Table]:
             """The unit's result, after its last batch."""
             if self._batches:  # or it is a task without units
-                rows = pa.Table.from_batches(self._batches)
+                rows = _unpacked(pa.Table.from_batches(self._batches))
                 yield evaluate(rows.column("unit")[0].as_py(), rows)
 
     return UnitRows
