@@ -107,9 +107,9 @@ class Snapshot:
         return self._form
 
     @property
-    def matches(self) -> a.Ask | None:
-        """ASK whether an aggregate without GROUP BY has solutions, if its value over none is not SPARQL's."""
-        return self._matches
+    def over_nothing(self) -> tuple[Row, ...] | None:
+        """The answer where an aggregate without GROUP BY has no solutions; ``None`` if it is SPARQL's."""
+        return None if self._matches is None else self._over_nothing()
 
     def dataset(self, contents: Contents) -> Dataset:
         """The dataset of the windows' triples and the static data."""

@@ -30,6 +30,7 @@ from streamgauge.oracle.worlds.groups import ConditionalRow, Grouping, Valuation
 from streamgauge.oracle.worlds.intervals import OpenError, inexact
 from streamgauge.oracle.worlds.openings import CURRENT, Alternatives
 from streamgauge.oracle.worlds.slices import KEPT, NO_KEYS, Keys, Precedence
+from streamgauge.query.instants import global_group
 from streamgauge.query.traversal import written_variables
 from streamgauge.sparql.algebra import (
     FALSE,
@@ -67,6 +68,13 @@ class ConditionalEvaluation:
         self._dataset, self._graph, self.fixed, self._blank_nodes = dataset, graph, fixed, blank_nodes
         self._openings = CURRENT.get()
         self._certain: dict[tuple[int, tuple[Term | None, ...]], bool] = {}
+        self._matched: tuple[a.Group, list[ConditionalRow]] | None = None
+
+    def matched(self, group: a.Group) -> list[Condition]:
+        """The cases, no two together, in which a group of the pattern that is evaluated next has a solution."""
+        rows = list(self.rows(group.pattern))
+        self._matched = group, rows
+        return any_of([condition for _, condition in rows])
 
     def rows(self, pattern: a.Pattern) -> Iterable[ConditionalRow]:
         """The conditional rows of a restated pattern (``restatement``)."""
@@ -90,7 +98,7 @@ class ConditionalEvaluation:
             case a.Graph():
                 return self._in_graph(pattern)
             case a.Group():
-                return Grouping(pattern, self.valuation, self.fixed).rows(self.rows(pattern.pattern))
+                return self._grouped(pattern)
             case _:
                 return self._modified(pattern)
 
@@ -113,6 +121,13 @@ class ConditionalEvaluation:
                 return self.rows(pattern.pattern)
             case a.Slice():
                 return self._sliced(pattern)
+
+    def _grouped(self, group: a.Group) -> Iterable[ConditionalRow]:
+        grouping = Grouping(group, self.valuation, self.fixed)
+        if self._matched is None or self._matched[0] is not group:
+            return grouping.rows(self.rows(group.pattern))
+        # Whether there are solutions depends on the same choices as the aggregates, which therefore stay visible.
+        return grouping.rows(self._matched[1], visible=True)
 
     def over(self, graph: IndexedGraph, fixed: Mapping[str, Term]) -> "ConditionalEvaluation":
         """The evaluation over another active graph, or with other substituted terms."""
@@ -361,10 +376,27 @@ class KeyedRow:
     condition: Condition
 
 
-def answers(form: a.QueryForm, dataset: Dataset) -> list[PossibleRow]:
-    """The possible rows of a restated query form, before its outermost LIMIT (``slices``)."""
+def answers(form: a.QueryForm, dataset: Dataset, over_nothing: Sequence[Row] | None = None) -> list[PossibleRow]:
+    """The possible rows of a restated query form, before its outermost LIMIT (``slices``).
+
+    ``over_nothing`` is the answer where the query aggregates no solution; by default it is SPARQL's.
+    """
     blank_nodes = BlankNodes(dataset)
     evaluation = ConditionalEvaluation(dataset, dataset.default, {}, blank_nodes)
+    group = None if over_nothing is None else global_group(form.pattern)
+    if over_nothing is None or group is None:
+        return _answers(form, evaluation, blank_nodes)
+    matched = evaluation.matched(group)
+    rows = [
+        PossibleRow(row.terms, case, row.keys)
+        for row in _answers(form, evaluation, blank_nodes)
+        for condition in matched
+        if (case := both(row.condition, condition)) is not None
+    ]
+    return [*rows, *(PossibleRow(row, case) for row in over_nothing for case in none_of(matched))]
+
+
+def _answers(form: a.QueryForm, evaluation: ConditionalEvaluation, blank_nodes: BlankNodes) -> list[PossibleRow]:
     match form:
         case a.Select(pattern=a.Slice(pattern=inner), variables=names):
             keyed = evaluation.keyed_rows(inner)

@@ -67,8 +67,8 @@ class Grouping:
             for variable, aggregation in group.aggregates
         ]
 
-    def rows(self, ungrouped: Iterable[ConditionalRow]) -> Iterator[ConditionalRow]:
-        """One row for each group in each of its cases."""
+    def rows(self, ungrouped: Iterable[ConditionalRow], *, visible: bool = False) -> Iterator[ConditionalRow]:
+        """One row for each group in each of its cases; ``visible`` keeps all choices of its rows."""
         groups: dict[Row, list[tuple[Condition, Arguments]]] = {} if self._keys else {(): []}
         for row, condition in ungrouped:
             for (key, arguments), case in self._openings.outcomes(partial(self._read, row), condition):
@@ -77,6 +77,8 @@ class Grouping:
         users: Counter[Variable] = Counter()
         for members in groups.values():
             users.update({variable for condition, _ in members for variable in condition})
+        if visible:
+            users.update(list(users))
         self._openings.refuse_alike(list(groups), "rows are grouped by inexact numbers that may be equal")
         for key, members in groups.items():
             names = {name: term for (name, _), term in zip(self._keys, key, strict=True) if term is not None}

@@ -10,7 +10,7 @@ from streamgauge.model.semantics import Counting, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.oracle.worlds.algebra import PossibleRow, answers
 from streamgauge.oracle.worlds.blank_nodes import has_blanks, readings
-from streamgauge.oracle.worlds.conditions import ALWAYS, CutOffError
+from streamgauge.oracle.worlds.conditions import CutOffError
 from streamgauge.oracle.worlds.intervals import OpenError
 from streamgauge.oracle.worlds.membership import Overlap, PossibleAnswers
 from streamgauge.oracle.worlds.openings import CURRENT, Openings, is_plain
@@ -19,7 +19,7 @@ from streamgauge.query.traversal import with_pattern
 from streamgauge.semantics.arrivals import Contents
 from streamgauge.semantics.evaluate import snapshot_under
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.sparql.algebra import FALSE, UndefinedError, answer
+from streamgauge.sparql.algebra import UndefinedError
 from streamgauge.sparql.expression import UnsupportedFunctionError
 
 
@@ -89,11 +89,8 @@ class ReportLegality:
 
     def _rows(self, due_report: DueReport) -> list[PossibleRow]:
         """The possible rows, with the semantics' value of an aggregate over nothing (``empty_aggregate``)."""
-        snapshot, contents = self._snapshot.at(due_report.instant), self._contents(due_report)
-        matches, dataset = snapshot.matches, snapshot.dataset(contents)
-        if matches is not None and answer(matches, dataset) == ((FALSE,),):
-            return [PossibleRow(row, ALWAYS) for row in snapshot.rows(contents)]
-        return answers(self._form, dataset)
+        snapshot = self._snapshot.at(due_report.instant)
+        return answers(self._form, snapshot.dataset(self._contents(due_report)), snapshot.over_nothing)
 
     def is_closed(self, due_report: DueReport) -> bool:
         """Whether nothing in the query and the content is open, so that only the evaluator's own answer is legal."""
