@@ -1,4 +1,4 @@
-"""Aggregates that take back: exact sums as integers, extremes as counted heaps."""
+"""Aggregates that support removal: exact sums as integers, extremes as counted heaps."""
 
 import heapq
 import math
@@ -40,25 +40,25 @@ Cell = Term | None
 
 
 class Accumulator(ABC):
-    """Values come and go with a signed number of copies; ``None`` is unbound or an error.
+    """An aggregate over values that are added and removed; ``None`` is unbound or an error.
 
-    ``costly`` where a result goes through what is there: ``cost`` is how much that is, in values.
+    ``costly`` if computing a result scans the values: ``cost`` is their number.
     """
 
     costly = False
 
     @property
     def cost(self) -> int:
-        """How many values are gone through for a result."""
+        """The number of values that a result scans."""
         return 0
 
     @abstractmethod
     def add(self, value: Cell, copies: int) -> None:
-        """Take in (or back) copies of a value."""
+        """Add copies of a value; a negative number removes."""
 
     @abstractmethod
     def result(self) -> Cell:
-        """The aggregate of what is there, ``None`` when it is unbound."""
+        """The aggregate, ``None`` if it is unbound."""
 
 
 class CountAccumulator(Accumulator):
@@ -68,17 +68,17 @@ class CountAccumulator(Accumulator):
         self._count = 0
 
     def add(self, value: Cell, copies: int) -> None:
-        """Count what is bound."""
+        """Count bound values."""
         if value is not None:
             self._count += copies
 
     def result(self) -> Cell:
-        """The number as an xsd:integer."""
+        """The count as an xsd:integer."""
         return typed(str(self._count), "integer")
 
 
 class Sum(Accumulator):
-    """SUM: exact whatever comes and goes; unbound as long as something that is not a number is there."""
+    """SUM: exact under any sequence of changes; unbound while a value is not a number."""
 
     def __init__(self) -> None:
         self.copies = 0
@@ -90,7 +90,7 @@ class Sum(Accumulator):
         self._special: dict[str, int] = {}
 
     def add(self, value: Cell, copies: int) -> None:
-        """Take in or back; floats are counted in units that make them whole."""
+        """Add or remove; floats are counted in units in which all of them are integers."""
         number = None if value is None else read(value)
         self.copies += copies
         if number is None or number.kind > DOUBLE:
@@ -114,7 +114,7 @@ class Sum(Accumulator):
         return EXACT.add(self._point, Decimal(self._whole)) if self._kinds[DECIMAL] else self._whole
 
     def real(self, over: int) -> float:
-        """The sum of all numbers over a number, rounded once, in the widest kind."""
+        """The sum divided by ``over``, rounded once, in the widest kind."""
         present = {name for name, copies in self._special.items() if copies}
         if present:
             return float("nan") if "nan" in present or len(present) > 1 else float(present.pop())
@@ -128,7 +128,7 @@ class Sum(Accumulator):
 
     @property
     def kind(self) -> int:
-        """The widest kind of number that is there."""
+        """The widest kind of the numbers."""
         return max((kind for kind in range(4) if self._kinds[kind]), default=INTEGER)
 
     def result(self) -> Cell:
@@ -155,7 +155,7 @@ class Average(Sum):
 
 
 def _units(amount: float) -> int:
-    """A finite float in units that make every float whole."""
+    """A finite float as a multiple of 2^-1100."""
     unit = _known_units.get(amount)
     if unit is None:
         if len(_known_units) >= REMEMBERED_VALUES:
@@ -167,10 +167,10 @@ def _units(amount: float) -> int:
 
 
 class Extreme(Accumulator):
-    """MIN and MAX: a heap whose departed tops are dropped when seen.
+    """MIN and MAX: a heap from which removed values are dropped lazily.
 
-    Numbers have their values for keys; from the first other term on all have those of ``value_key``. Of terms that are
-    equal by value the least is taken.
+    Numbers are keyed by their values; after the first other term, all terms are keyed by ``value_key``. Among terms
+    that are equal by value the least one wins.
     """
 
     costly = True
@@ -184,11 +184,11 @@ class Extreme(Accumulator):
 
     @property
     def cost(self) -> int:
-        """All values where the heap is made anew for other terms than numbers."""
+        """The values that entered the heap since the last result, if it holds other terms than numbers."""
         return self._entering
 
     def add(self, value: Cell, copies: int) -> None:
-        """Count the value; a new one also enters the heap."""
+        """Count the value; a new one enters the heap."""
         before = self._counts.get(value, 0)
         if before + copies:
             self._counts[value] = before + copies
@@ -211,14 +211,14 @@ class Extreme(Accumulator):
             self._remake()
 
     def _remake(self) -> None:
-        """The heap of what is there."""
+        """Rebuild the heap from the current values."""
         values = [value for value in self._counts if value is not None]
         self._heap = list(zip(self._ranks(values), values, strict=True))
         heapq.heapify(self._heap)
         self._entering += len(values) if self._mixed else 0
 
     def _ranks(self, values: Sequence[Term]) -> Sequence[Any]:
-        """Where terms stand in the heap: by their amounts, unless there is or was one that is not a finite number."""
+        """The heap keys of terms: their amounts, unless a term is or was not a finite number."""
         if not self._mixed:
             amounts = list(map(self._amount, values))
             if None not in amounts:
@@ -228,12 +228,12 @@ class Extreme(Accumulator):
         return keys if self._sign > 0 else [tuple(map(descending, key)) for key in keys]
 
     def _key(self, value: Term) -> tuple[Any, ...]:
-        """Where a term stands beside terms of all kinds."""
+        """The heap key of a term among terms of all kinds."""
         key = value_key(read(value))
         return key if self._sign > 0 else tuple(map(descending, key))
 
     def _amount(self, value: Term) -> Any:
-        """A finite number, negative for MAX; ``None`` for any other term."""
+        """A finite number, negated for MAX; ``None`` for any other term."""
         known = read(value)
         if known.kind > DOUBLE or (known.kind >= FLOAT and not math.isfinite(known.value)):
             return None
@@ -254,25 +254,25 @@ class Extreme(Accumulator):
 
 
 class SampleAccumulator(Accumulator):
-    """SAMPLE: the value that has been there longest; unbound ones are passed over."""
+    """SAMPLE: the oldest value; unbound ones are skipped."""
 
     def __init__(self) -> None:
         self._counts: dict[Term, int] = {}
 
     def add(self, value: Cell, copies: int) -> None:
-        """Count the bound values."""
+        """Count bound values in order of arrival."""
         if value is not None:
             self._counts[value] = self._counts.get(value, 0) + copies
             if not self._counts[value]:
                 del self._counts[value]
 
     def result(self) -> Cell:
-        """One of the values."""
+        """The oldest value."""
         return next(iter(self._counts), None)
 
 
 class Concat(Accumulator):
-    """GROUP_CONCAT: strings in code point order, which SPARQL leaves open; unbound while there is anything else."""
+    """GROUP_CONCAT: strings in code point order (SPARQL leaves the order open); unbound while a value is no string."""
 
     costly = True
 
@@ -283,11 +283,11 @@ class Concat(Accumulator):
 
     @property
     def cost(self) -> int:
-        """All strings, which are put in order, and a value for every 64 characters."""
+        """All strings, which are sorted, and one value per 64 characters."""
         return len(self._counts) + self._characters // 64
 
     def add(self, value: Cell, copies: int) -> None:
-        """Count a string, with or without a language tag; anything else is an error."""
+        """Count a string, with or without language tag; anything else is an error."""
         text = None if value is None else _text(read(value))
         if text is None:
             self._bad += copies
@@ -298,7 +298,7 @@ class Concat(Accumulator):
             del self._counts[text]
 
     def result(self) -> Cell:
-        """The strings between separators, a plain string."""
+        """The joined strings as a simple literal."""
         if self._bad:
             return None
         texts = [text for text in sorted(self._counts) for _ in range(self._counts[text])]
@@ -306,12 +306,12 @@ class Concat(Accumulator):
 
 
 def _text(value: Value) -> str | None:
-    """The characters of a string, ``None`` for any other term."""
+    """The characters of a string; ``None`` for any other term."""
     return value.value if value.kind == STRING else value.value[0] if value.kind == TAGGED else None
 
 
 class DistinctAccumulator(Accumulator):
-    """DISTINCT inside an aggregate: a value counts while it has copies."""
+    """DISTINCT inside an aggregate: a value counts once while it has copies."""
 
     def __init__(self, inner: Accumulator) -> None:
         self._inner, self.costly = inner, inner.costly
@@ -319,7 +319,7 @@ class DistinctAccumulator(Accumulator):
 
     @property
     def cost(self) -> int:
-        """The same as without DISTINCT."""
+        """The cost without DISTINCT."""
         return self._inner.cost
 
     def add(self, value: Cell, copies: int) -> None:
@@ -350,15 +350,15 @@ _MAKE: Final[dict[str, Callable[[Aggregate], Accumulator]]] = {
 
 
 def accumulator(aggregate: Aggregate) -> Accumulator:
-    """The accumulator of an aggregate, over no rows yet."""
+    """An empty accumulator for an aggregate."""
     plain = _MAKE[aggregate.function](aggregate)
     return DistinctAccumulator(plain) if aggregate.distinct else plain
 
 
 class Grouped(Stateful):
-    """Groups with aggregates; without keys there is one group, also over nothing.
+    """GROUP BY with aggregates; without keys there is one group, even without solutions.
 
-    ``inputs`` hold an argument per aggregate, ``None`` where whole rows are counted.
+    ``inputs`` holds the argument of each aggregate, ``None`` for COUNT(*).
     """
 
     def __init__(
@@ -381,16 +381,16 @@ class Grouped(Stateful):
 
     @property
     def rows(self) -> Iterable[Row]:
-        """The rows that all changes so far add up to, each once."""
+        """The current rows."""
         return self._shown.values()
 
     @property
     def empty(self) -> bool:
-        """Whether no solution reached the aggregation (after a pull)."""
+        """Whether no solution has reached the aggregation (after a pull)."""
         return not any(group.size for group in self._groups.values())
 
     def pull(self) -> Bag:
-        """Old rows of touched groups go, new ones come."""
+        """Replace the rows of the groups that changed."""
         change = self._inner.pull()
         rows = list(change)
         columns = [batch.values(rows) if batch else rows for batch in self._inputs]
@@ -426,7 +426,7 @@ class Grouped(Stateful):
 
 
 class _Group:
-    """One group: how many rows it has, and its accumulators."""
+    """One group: its number of rows, and its accumulators."""
 
     def __init__(self, aggregates: Sequence[Aggregate]) -> None:
         self.size = 0
@@ -435,7 +435,7 @@ class _Group:
 
     @property
     def cost(self) -> int:
-        """How many values are gone through for the results, beside one of each aggregate."""
+        """The number of values that the results scan, plus one."""
         return 1 + sum(accumulator_.cost for accumulator_ in self._costly)
 
     def add(self, values: Sequence[Any], copies: int) -> None:

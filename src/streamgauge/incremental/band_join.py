@@ -1,10 +1,10 @@
-"""The join of rows under a ``Band``: a change looks at the rows that it brings or takes away, however many there are.
+"""The join of rows under a ``Band``: a change costs the pairs that it makes or breaks, however many rows exist.
 
 A worked example: ``?s :value ?v { SELECT (AVG(?w) AS ?a) { ?o :value ?w } } FILTER(?v > ?a)``. When the average goes
-from 49.5 to 49.7 the row of 49.5 leaves on the right and that of 49.7 comes. The rows of the left that met the first
-are those from 49.5 on, less one copy; the rows that meet the second those from 49.7 on, one copy more. Where ?a is not
-asked for, both are the same rows of the answer, and the sum over the places of the left is -1 between 49.5 and 49.7 and
-0 from there on: only the rows between are looked at.
+from 49.5 to 49.7, the row of 49.5 is removed on the right and that of 49.7 added. The left rows that met the first
+(those above 49.5) lose a copy; the rows that meet the second (above 49.7) gain one. If ?a is not part of the output,
+both are the same output rows, and the sum over the left rows is -1 between 49.5 and 49.7 and 0 beyond: only the rows
+between are visited.
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -23,7 +23,7 @@ from streamgauge.model.terms import Row, Term
 
 @dataclass(frozen=True, slots=True)
 class _Side:
-    """One side of a join: its rows, and the columns of the output that are its own."""
+    """One side of a join: its rows, and the projection to its output columns."""
 
     index: OrderedIndex
     keep: Callable[[Row], Row]
@@ -31,7 +31,7 @@ class _Side:
 
 
 class BandJoin(Stateful):
-    """The join of rows under a band; only the columns ``kept`` are in the output, on which further conditions hold."""
+    """The join of rows under a band, projected to the columns ``kept`` and filtered by further conditions on them."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class BandJoin(Stateful):
         return change
 
     def _meet(self, change: Bag, rows: Bag, own: _Side, other: _Side) -> None:
-        """Add what a change of one side gives with the rows that are on the other."""
+        """Add the pairs of a change of one side with the rows of the other."""
         rows_of, key_of, value, keep = other.index.get, own.index.key, own.index.own, own.keep
         groups: dict[tuple[Key, Row], list[Probe]] = {}
         for row, count in rows.items() if other.index else ():
@@ -99,7 +99,7 @@ class BandJoin(Stateful):
         return other.keep(row) + kept if other.left else kept + other.keep(row)
 
     def _test(self, change: Bag, probe: tuple[Term, Row, int], rows: Bag, other: _Side) -> None:
-        """Test a row, by its value and its columns of the output, with a few of the other side."""
+        """Test a row, given as its value and output columns, against a few rows of the other side."""
         term, kept, copies = probe
         self._effort.spend(len(rows))
         holds, value, left = self._holds, other.index.own, other.left
@@ -110,7 +110,7 @@ class BandJoin(Stateful):
                 self._emit(change, self._row(kept, row, other), count * copies)
 
     def _met(self, key: Key, probes: list[Probe], other: _Side) -> Iterator[tuple[Bag, int]]:
-        """Rows of the other side, and how many copies of the rows that meet them there are."""
+        """Rows of the other side, each with the net number of copies of the probes that meet it."""
         ordered = other.index.ordered(key, len(probes))
         if ordered is None:
             yield from self._tested(other.index.get(key), probes, other)
@@ -124,7 +124,7 @@ class BandJoin(Stateful):
             yield from self._tested(ordered.odd, searched, other)
 
     def _tested(self, rows: Bag, probes: Sequence[Probe], other: _Side) -> Iterator[tuple[Bag, int]]:
-        """Rows that are tested one by one."""
+        """``_met`` by testing every pair."""
         self._effort.spend(len(rows) * len(probes))
         holds, value, left = self._holds, other.index.own, other.left
         for row, count in rows.items():

@@ -1,16 +1,16 @@
-"""Conditions that compare a value of one side of a join with a value of the other, such as ``?v - ?w > 90``.
+"""Conditions that compare values of both sides of a join, such as ``?v - ?w > 90``.
 
-Such a condition is a ``Band`` where the values of one side that pass beside one value of the other are an interval of
-the values in their order: the rows that meet are then found by search, not by testing each (``ordered_rows``). Only the
-direction is taken from the text of the condition; where the interval ends, the condition itself says.
+Such a condition is a ``Band`` if, for each value of one side, the values of the other side that satisfy it form an
+interval. Matching rows are then found by binary search instead of testing all (``ordered_rows``). Only the direction is
+derived from the text of the condition; the end of the interval is found by evaluating the condition itself.
 
-A worked example: ``?v - ?w > 90`` with ?v on the left. For ?w = 3 it fails at 93 and holds at 94 and for all greater
-?v. With ``?v`` fixed it holds for small ?w, and fails from some ?w on. ``ABS(?v - ?w) < 5`` ends an interval on both
+A worked example: ``?v - ?w > 90`` with ?v on the left. For ?w = 3 it fails at 93 and holds for 94 and all greater
+?v. For a fixed ``?v`` it holds for small ?w and fails from some ?w on. ``ABS(?v - ?w) < 5`` bounds an interval on both
 sides: it is ``?v - ?w < 5`` and ``?v - ?w > -5``.
 
-Rounding is monotonic, so this is so for floats too, but for values of one kind only: beside the integer 2**53 + 1 the
-double 2**53 is equal, and the integer 2**53 is less. Values are therefore searched kind by kind (``place``). Left out
-of the order are values so great that a sum or product of them may be infinite or an error; those are tested one by one.
+Rounding is monotonic, so this also holds for floats, but only for values of one kind: compared with the integer
+2**53 + 1, the double 2**53 is equal and the integer 2**53 is less. Values are therefore searched kind by kind
+(``place``). Values so large that a sum or product may become infinite or an error are tested one by one.
 """
 
 import math
@@ -31,16 +31,16 @@ from streamgauge.sparql.values import BOOLEAN, DECIMAL, DOUBLE, STRING, read
 
 LEFT: Final = Var(".left")
 RIGHT: Final = Var(".right")
-"""The values of the two sides in the conditions of a band."""
+"""Stand for the values of the two sides in the conditions of a band."""
 
 MOST_PARTS: Final = 16
-"""Operators and terms of a condition."""
+"""Maximum operators and terms of a condition."""
 MOST_PRODUCTS: Final = 2
 _FACTOR: Final = 10**9
 _GREATEST: Final = 10**19
-"""Of a value in order; with as many parts and products xsd:float does not become infinite."""
+"""Bound of sorted values; within MOST_PARTS and MOST_PRODUCTS an xsd:float stays finite."""
 _PLACES: Final = 60
-"""Decimal places of a value in order."""
+"""Maximum decimal places of sorted values."""
 
 _RISING: Final = {"<": -1, "<=": -1, ">": 1, ">=": 1}
 _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
@@ -48,7 +48,7 @@ _MIRRORED: Final = {"<": ">", "<=": ">=", ">": "<", ">=": "<="}
 
 @dataclass(frozen=True, slots=True)
 class BandLimit:
-    """A condition over LEFT and RIGHT that ends an interval; ``left`` and ``right``: 1 where greater values pass."""
+    """A condition over LEFT and RIGHT that bounds an interval; ``left``, ``right``: 1 if greater values pass, or -1."""
 
     condition: Expression
     left: int
@@ -57,9 +57,9 @@ class BandLimit:
 
 @dataclass(frozen=True, slots=True)
 class Band:
-    """Conditions between a variable of each side: one condition over LEFT and RIGHT, and its limits.
+    """Conditions between one variable of each side: their conjunction over LEFT and RIGHT, and its limits.
 
-    ``direct`` where the values themselves are compared, so that strings, booleans and dates have an order too.
+    ``direct`` if the values themselves are compared, so that strings, booleans and dates are sorted too.
     """
 
     left: str
@@ -70,12 +70,12 @@ class Band:
 
 
 Kind: TypeAlias = tuple[int, bool]
-"""The kind of values in one order, and whether they are dates or times without a zone."""
+"""The kind of values that are sorted together, and whether they are dates or times without a zone."""
 
 
 @lru_cache(REMEMBERED_VALUES)
 def place(term: Term, direct: bool) -> tuple[Kind, Any] | None:
-    """The kind of a term's value and where it stands among those; ``None`` for one that is tested by itself."""
+    """The kind and sort key of a term's value; ``None`` if it has to be tested individually."""
     value = read(term)
     kind, content = value.kind, value.value
     if kind <= DOUBLE:
@@ -98,7 +98,7 @@ def _moderate(number: int | Decimal | float) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """A comparison of two variables, with LEFT and RIGHT for them."""
+    """A comparison of two variables, rewritten to LEFT and RIGHT."""
 
     names: tuple[str, str]
     condition: Expression
@@ -108,7 +108,7 @@ class _Comparison:
 def band(
     conditions: Iterable[Expression], lefts: Collection[str], rights: Collection[str]
 ) -> tuple[Band | None, list[Expression]]:
-    """The band that conditions over the variables of two sides are, and the conditions that are none or of others."""
+    """The band that some of the conditions form over the variables of two sides, and the remaining conditions."""
     comparisons, rest = list[_Comparison](), list[Expression]()
     for condition in conditions:
         compared = _comparison(condition, lefts, rights)
@@ -149,7 +149,7 @@ def _is_direct(condition: Expression) -> bool:
 
 
 def _limits(condition: Expression) -> tuple[BandLimit, ...] | None:
-    """The limits of a comparison; ``None`` where a direction is not known."""
+    """The limits of a comparison; ``None`` if a direction is unknown."""
     if not isinstance(condition, Call) or len(condition.arguments) != 2:
         return None
     calls = [call for call in every_expression(condition) if isinstance(call, Call)]
@@ -166,7 +166,7 @@ def _limits(condition: Expression) -> tuple[BandLimit, ...] | None:
 
 
 def _unfolded(operator: str, one: Expression, other: Expression) -> list[tuple[str, tuple[Expression, Expression]]]:
-    """A comparison as itself, one of an absolute value with what is greater as two."""
+    """A comparison unchanged; an upper bound of an absolute value as two comparisons."""
     if _is_absolute(other) and not _is_absolute(one):
         # 5 > ABS(?v - ?w) is ABS(?v - ?w) < 5.
         operator, one, other = _MIRRORED[operator], other, one
@@ -182,7 +182,7 @@ def _is_absolute(expression: Expression) -> bool:
 
 
 Rising: TypeAlias = int | None
-"""How a number changes with a value: 1 rises, -1 falls, 0 stays, ``None`` is not known."""
+"""How an expression changes with a value: 1 rises, -1 falls, 0 is constant, ``None`` is unknown."""
 
 
 def _rising(expression: Expression, side: Var) -> Rising:
@@ -209,7 +209,7 @@ def _rising(expression: Expression, side: Var) -> Rising:
 
 
 def _together(one: Rising, other: Rising) -> Rising:
-    """How the sum of two numbers changes."""
+    """How the sum of two expressions changes."""
     if one is None or other is None or one * other < 0:
         return None
     return one or other
@@ -227,7 +227,7 @@ def _scaled(rising: Rising, factor: Expression) -> Rising:
 
 
 def _number(term: Term) -> int | Decimal | float | None:
-    """A number in reach, ``None`` for any other term."""
+    """A number within bounds; ``None`` for any other term."""
     value = read(term) if is_literal(term) else None
     if value is None or value.kind > DOUBLE or not math.isfinite(value.value) or not _moderate(value.value):
         return None

@@ -1,7 +1,7 @@
-"""The budget of one evaluation, counted in the facts and rows that are looked at where products of them arise.
+"""The budget of an evaluation, in facts and rows that it reads where products can arise.
 
-Expressions count too: by their size for each row, and by the CPU time of those that take long, a microsecond each.
-Full collections of garbage, which would stop the process for every object that stays, are avoided by ``gc_frozen``.
+Expressions count too: by their size per row, and slow ones by their CPU time, in microseconds.
+``gc_frozen`` avoids full garbage collections, which would stop the process to visit every long-lived object.
 """
 
 import gc
@@ -13,14 +13,14 @@ from typing import Final
 
 _NEVER: Final = 2**31 - 1
 YOUNG: Final = 20_000
-"""Objects that are made between two collections of the youngest, 700 by default, while few of them are garbage."""
+"""Allocations between two young collections (default: 700), used while few objects are garbage."""
 _ONE: Final = RLock()
 
 
 class _FullCollections:
-    """Full collections of garbage, which do not run while somebody is in ``off``; in any number of threads.
+    """Suspends full garbage collections while any thread is inside ``off``.
 
-    Collections of the youngest objects are rarer meanwhile.
+    Young collections are rarer meanwhile.
     """
 
     def __init__(self) -> None:
@@ -29,7 +29,7 @@ class _FullCollections:
 
     @contextmanager
     def off(self) -> Iterator[None]:
-        """No full collection begins in the block."""
+        """Suspend full collections in the block."""
         with self._lock:
             if self._users == 0:
                 self._thresholds = gc.get_threshold()
@@ -49,11 +49,11 @@ _FULL: Final = _FullCollections()
 
 @contextmanager
 def gc_frozen() -> Iterator[None]:
-    """All objects that are there at the end of the block are not looked at again, until ``gc.unfreeze``.
+    """Exempt all objects that exist at the end of the block from collections until ``gc.unfreeze``.
 
-    Only young objects are collected meanwhile. A full collection would untrack tables of texts, which come back among
-    the youngest objects, and are gone through there, with the next tuple that is put into them (``untrack_dicts`` in
-    CPython's gcmodule.c). One thread at a time.
+    Only young objects are collected meanwhile. A full collection would untrack dicts of strings; with the next tuple
+    put into them, they would return to the young generation and be traversed there (``untrack_dicts`` in CPython's
+    gcmodule.c). One thread at a time.
     """
     with _ONE, _FULL.off():
         try:
@@ -64,20 +64,20 @@ def gc_frozen() -> Iterator[None]:
 
 
 def gc_young() -> AbstractContextManager[None]:
-    """No full collection of garbage runs in the block, which makes many objects that stay or that it lets go of."""
+    """Suspend full garbage collections in the block, which creates or frees many objects."""
     return _FULL.off()
 
 
 class TooMuchError(RuntimeError):
-    """An evaluation that was stopped; the sentence says after how much."""
+    """An evaluation exceeded its budget; the message has the limit."""
 
 
 LARGEST: Final = 20_000_000
-"""Rows that one join makes, at most: they are made by one call that nothing stops."""
+"""Maximum rows of one join, which runs in a single call that cannot be interrupted."""
 
 
 class LargeJoinError(TooMuchError):
-    """A join makes more rows at once than were asked for."""
+    """A join would make more rows at once than ``limit``."""
 
     def __init__(self, limit: int = LARGEST) -> None:
         super().__init__(f"its evaluation makes more than {limit} rows at once")
@@ -87,26 +87,26 @@ BOUNDLESS: Final = 1 << 62
 
 
 class EvaluationBudget:
-    """The facts and rows that an evaluation may still look at, ``most`` when it was renewed. One thread at a time."""
+    """The facts and rows that an evaluation may still read; ``most`` after ``renew``. Not thread-safe."""
 
     __slots__ = ("left", "most", "weight")
 
     def __init__(self, limit: int = BOUNDLESS, weight: int = 1) -> None:
         self.most = self.left = limit
         self.weight = weight
-        """The number of facts that a row counts for that is made of others, and kept."""
+        """The number of facts that a derived row counts as."""
 
     @property
     def bounded(self) -> bool:
-        """Whether there is a bound at all."""
+        """Whether a limit is set."""
         return self.most != BOUNDLESS
 
     def renew(self, limit: int | None = None) -> None:
-        """Begin another evaluation, with another bound where one is given."""
+        """Reset for the next evaluation, optionally with a new limit."""
         self.most = self.left = self.most if limit is None else limit
 
     def spend(self, count: int) -> None:
-        """Count facts and rows that are looked at; TooMuchError beyond the budget."""
+        """Charge facts and rows; TooMuchError beyond the budget."""
         self.left -= count
         if self.left < 0:
             raise self.too_much
@@ -119,10 +119,10 @@ class EvaluationBudget:
 
 @dataclass(slots=True)
 class ChangeBudget:
-    """The facts and rows that queries may look at because of one change of the facts; ``turn`` numbers changes.
+    """The facts and rows that queries may read for one change of the facts; ``turn`` numbers changes.
 
-    A query may look at ``most``. All of them together may look at ``whole``, beside a part of as much that each of
-    those ``asking`` has for itself: a query that looks at little goes on whatever others do.
+    A query may read ``most``. All together may read ``whole`` beyond an equal share that each of the ``asking`` queries
+    has to itself, so that a cheap query is served whatever the others do.
     """
 
     most: int = BOUNDLESS
@@ -130,21 +130,21 @@ class ChangeBudget:
     turn: int = 0
     asking: int = 0
     left: int = BOUNDLESS
-    """Facts and rows of ``whole`` that this change may still look at."""
+    """The rest of ``whole`` for this change."""
     part: int = BOUNDLESS
-    """The facts and rows that each query may look at whatever others do."""
+    """The share that each query has to itself."""
     full: bool = False
-    """Whether a query was refused more because of the others."""
+    """Whether a query was refused because of the others."""
 
     def begin(self, limit: int, whole: int) -> None:
-        """Start counting anew for the next change, which may look at ``whole`` facts and rows."""
+        """Reset for the next change, which may read ``whole`` facts and rows."""
         self.most, self.whole, self.left, self.full = limit, whole, whole, False
         self.part = whole // (self.asking or 1)
 
     def grant(self, granted: int, need: int, limit: int) -> int:
-        """How many may be looked at more beside those granted before, of ``most``: ``need``, if not twice as many.
+        """Grant more facts and rows to a query that was ``granted`` some and needs ``need`` more; 0 if refused.
 
-        A query is granted its part at first, then as many as before, so that few calls come here; 0 is no more.
+        It gets its share first and then doubles, so that this is called rarely; at most ``limit`` in all.
         """
         if granted + need > limit:
             return 0
@@ -155,7 +155,7 @@ class ChangeBudget:
         return 0
 
     def spend(self, beyond: int) -> bool:
-        """Count what one query looks at beyond its part; whether that much is left."""
+        """Charge what a query reads beyond its share; whether that much is left."""
         if beyond <= 0:
             return True
         if beyond > self.left:
@@ -165,7 +165,7 @@ class ChangeBudget:
         return True
 
     def evaluate(self) -> int:
-        """How many rows one query may look at above its patterns."""
+        """The number of rows that a query may read above its patterns."""
         return min(self.most, max(self.part, self.left))
 
     @property

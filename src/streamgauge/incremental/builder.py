@@ -1,4 +1,4 @@
-"""From algebra to running operators; what cannot run is refused by name."""
+"""From algebra to running operators; unsupported patterns are refused by name."""
 
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -55,16 +55,16 @@ from streamgauge.sparql.paths import at_terms
 Needed = frozenset[str]
 State = TypeVar("State", bound=Stateful)
 MakeLeaf: TypeAlias = Callable[[BgpRequest], Take]
-"""Makes a leaf of what is asked of a graph."""
+"""Builds the leaf of a request."""
 
 
 @dataclass
 class Builder:
-    """Builds a tree of operators; columns come in ``order`` where that saves a step.
+    """Builds a tree of operators; columns are in ``order`` if that saves a step.
 
-    ``make_leaf`` makes its leaves; ``groups`` are its aggregations by their normal patterns, ``states`` all that
-    remembers rows, ``effort`` what they may do, ``pull`` numbers its pulls; ``narrow``: right sides are ``semijoins``;
-    ``common``: aggregations of other queries too. Beside a ``domain`` every operator has its columns.
+    ``make_leaf`` builds its leaves; ``groups`` collects its aggregations by normal pattern, ``states`` the operators
+    with state; ``effort`` is their budget, ``pull`` numbers pulls; ``narrow``: right sides are ``semijoined``;
+    ``common``: aggregations shared with other queries. With a ``domain``, every operator carries its columns.
     """
 
     make_leaf: MakeLeaf
@@ -80,7 +80,7 @@ class Builder:
     common: CommonGroups | None = None
 
     def build(self, pattern: al.Pattern, needed: Needed) -> Operator:
-        """The operator of a normal pattern, whose columns hold at least the needed ones that it binds."""
+        """The operator of a normal pattern; its columns include the needed ones that the pattern binds."""
         match pattern:
             case al.BGP() | al.Graph() | al.Values() | al.Join():
                 return self._join(operands(pattern), (), needed)
@@ -117,11 +117,11 @@ class Builder:
 
     @property
     def _alone(self) -> "Builder":
-        """The same builder without a domain."""
+        """This builder without a domain."""
         return self if self.domain is None else replace(self, domain=None)
 
     def _with(self, operator: State) -> State:
-        """The operator, noted among those that remember rows."""
+        """Register an operator with state."""
         self.states.append(operator)
         return operator
 
@@ -132,7 +132,7 @@ class Builder:
         return f".{stem}{next(self.fresh)}"
 
     def _join(self, parts: Sequence[al.Pattern], conditions: Sequence[al.Expression], needed: Needed) -> Operator:
-        """The join of the parts under conditions, each of them tested in the first leaf that can."""
+        """The join of the parts under conditions, each tested in the first leaf that can."""
         parts = [
             piece
             for at, part in enumerate(parts)
@@ -160,9 +160,9 @@ class Builder:
         return self._kept(built, late, [firm_part for part in parts for firm_part in firm(part)]) if late else built
 
     def _pieces(self, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed) -> Sequence[al.Pattern]:
-        """Triple patterns apart that only a comparison of values connects, or of which some only count solutions.
+        """Split triple patterns that only a comparison connects, or of which some only affect multiplicities.
 
-        The former are joined by these values; of the latter a row for each key is joined, however often it is there.
+        The former are joined by the compared values; of the latter, one row per key is joined with its multiplicity.
         """
         leaf_ = leaf(part)
         if self.narrow or self.domain is not None or leaf_ is None or isinstance(leaf_.graph, al.Var):
@@ -177,7 +177,7 @@ class Builder:
         return [piece if leaf_.graph is None else al.Graph(leaf_.graph, piece) for piece in pieces]
 
     def _joined(self, left: Operator, right: Operator, late: list[al.Expression], kept: Needed) -> Operator:
-        """The join of two sides; conditions that compare the order of values of both are taken out of ``late``."""
+        """The join of two sides; conditions that become part of the join are removed from ``late``."""
         sides = left.variables, right.variables
         equal = equality(late, *sides)
         band_, rest = band(late, *sides) if late and equal is None else (None, late)
@@ -189,7 +189,7 @@ class Builder:
         return self._with(BandJoin(left, right, band_, names, self.effort, tested))
 
     def _semijoined(self, right: al.Pattern, left: Sequence[al.TriplePattern], counted: bool = True) -> al.Pattern:
-        """The right side as far as the left one can meet it."""
+        """The right side restricted to rows that can meet the left side."""
         return semijoined(right, left, counted) if self.narrow and self.domain is None else right
 
     def _operand(self, part: al.Pattern, conditions: Sequence[al.Expression], needed: Needed) -> Operator:
@@ -211,9 +211,9 @@ class Builder:
         return LeafSource(self.make_leaf(request), output, block.under(conditions))
 
     def _path(self, built: Operator | None, block: PatternLeaf, path: al.Repeat, present: Needed) -> Operator:
-        """A repeated path: followed from a constant end, else from what is joined so far, else from everywhere.
+        """A repeated path: followed from a constant end, else from what is joined so far, else from all nodes.
 
-        ``present`` are variables whose values, as joined so far, are nodes of the path's graph.
+        ``present`` are variables whose values are known to be nodes of the path's graph.
         """
         one, two = block.bgp.patterns[0].subject, block.bgp.patterns[0].object
         start, end = self.normal.variable(), self.normal.variable()
@@ -233,7 +233,7 @@ class Builder:
         return placed if shared is None else self._with(JoinRows(shared.tap(), placed, self.effort))
 
     def _demand(self, node: al.Node, built: Shared | None, edges: Shared | None, graph: al.Node | None) -> Operator:
-        """The nodes to start from."""
+        """The nodes from which a path starts."""
         if isinstance(node, str):
             return self._with(Constant((START,), ((node,),)))
         if built is not None and node.name in built.inner.certain:
@@ -245,7 +245,7 @@ class Builder:
     def _same(
         self, node: al.Node, built: Shared | None, demand: Shared, block: PatternLeaf, present: Needed, terms: bool
     ) -> Operator:
-        """The nodes that length zero joins with themselves: the graph's, and with ``terms`` those at its ends."""
+        """The nodes that a path of length zero connects with themselves: the graph's, with ``terms`` also its ends."""
         if not terms:
             return self._with(Unique(self._nodes(block.graph)))
         outer = frozenset(name for name in scope(block.bgp) if name in self._hidden)
@@ -267,7 +267,7 @@ class Builder:
     def _kept(
         self, operator: Operator, conditions: Sequence[al.Expression], left: Sequence[al.TriplePattern] = ()
     ) -> Operator:
-        """The rows, which meet the patterns ``left``, for which all conditions hold; EXISTS is tested last."""
+        """Filter rows, which match the patterns ``left``, by all conditions; EXISTS comes last."""
         for condition in sorted(conditions, key=reads_patterns):
             operator = (
                 self._exists(operator, condition, left)
@@ -291,7 +291,7 @@ class Builder:
         return self._kept(built, rest, firm(inner))
 
     def _exists(self, built: Operator, condition: al.Expression, firm_left: Sequence[al.TriplePattern]) -> Operator:
-        """A condition with EXISTS: by itself, negated, or inside a larger expression."""
+        """A condition with EXISTS: alone, negated, or inside a larger expression."""
         wanted, part = True, condition
         while isinstance(part, al.Call) and part.operator == "!":
             wanted, part = not wanted, part.arguments[0]
@@ -304,7 +304,7 @@ class Builder:
     def _sides(
         self, built: Operator, pattern: al.Pattern, left: Sequence[al.TriplePattern] = ()
     ) -> tuple[Operator, Operator, al.Expression | None]:
-        """The outer solutions, what of the pattern's solutions decides for which of them it exists, and a condition."""
+        """The sides of an EXISTS: the outer solutions, the inner rows that decide, and a condition on both."""
         inside = self.normal.pattern(pattern)
         outer = frozenset(built.variables)
         inner, late = matching.late_condition(inside, outer)
@@ -322,7 +322,7 @@ class Builder:
         return keyed.tap(), Pick(right, (key,)), None
 
     def _resolved(self, built: Operator, expression: al.Expression) -> tuple[Operator, al.Expression]:
-        """The expression with a column in the place of each EXISTS."""
+        """Replace each EXISTS in an expression by a column."""
         operator = built
 
         def resolve(tree: al.Expression) -> al.Expression:
@@ -340,7 +340,7 @@ class Builder:
         return operator, resolved
 
     def _optional(self, pattern: al.LeftJoin, needed: Needed, absent: bool = False) -> Operator:
-        """OPTIONAL; where its right side has to be ``absent``, only the rows on the left that join with nothing."""
+        """OPTIONAL; if the right side must be ``absent``, only the left rows without a match."""
         condition = pattern.condition
         read = reads(condition) if condition is not None else frozenset[str]()
         both = needed | read | (scope(pattern.left) & scope(pattern.right))
@@ -355,7 +355,7 @@ class Builder:
         return self._with(matching.optional(left, right, condition, self.effort))
 
     def _optional_exists(self, left: Operator, right: Operator, condition: al.Expression) -> Operator:
-        """OPTIONAL whose condition has EXISTS: what joins under it, and the rows that joined with nothing."""
+        """OPTIONAL with EXISTS in its condition: the rows that join under it, and the left rows without a match."""
         key = self._name("row")
         keyed = self._shared(Keyed(left, key, left.variables))
         joined = self._shared(self._kept(self._with(JoinRows(keyed.tap(), right, self.effort)), conjuncts(condition)))
@@ -382,7 +382,7 @@ class Builder:
             raise UnsupportedError(f"EXISTS that assigns ?{name}, a variable of the group around it: rename it")
 
     def _project(self, inner: al.Pattern, names: tuple[str, ...]) -> Operator:
-        """A subquery sees those outer variables that it projects."""
+        """A subquery, which sees the outer variables that it projects."""
         if self.domain is None:
             return picked(self.build(inner, frozenset(names)), names)
         seen = tuple(name for name in self.domain.variables if name in mentions(inner).intersection(names))
@@ -401,13 +401,13 @@ class Builder:
         return picked(self.build(self.normal.pattern(pattern), frozenset(columns)), columns)
 
     def _group(self, group: al.Group) -> Operator:
-        """An aggregation, that of another query where there is the same."""
+        """An aggregation, shared with other queries that have the same."""
         if self.common is None or self.domain is not None:
             return self._own_group(group)
         return self._common_group(group, self.common, ())
 
     def _common_group(self, group: al.Group, common: CommonGroups, conditions: Sequence[al.Expression]) -> Operator:
-        """A reader of an aggregation, of those rows at least for which the conditions hold."""
+        """A reader of a shared aggregation, of at least the rows that satisfy the conditions."""
         known = common.known.get(group)
         if known is None:
             known = common.known[group] = self._with(CommonGroup(self._own_group(group), self.pull))
@@ -453,13 +453,13 @@ def picked(operator: Operator, names: tuple[str, ...]) -> Operator:
 
 
 def _compare(pieces: Sequence[al.BGP], compares: Callable[[Collection[str], Collection[str]], bool]) -> bool:
-    """Whether something of one piece is compared with something of another."""
+    """Whether a condition compares two of the pieces."""
     scopes = [block_names(piece) for piece in pieces]
     return any(compares(one, two) for at, one in enumerate(scopes) for two in scopes[:at])
 
 
 def _takes(part: al.Pattern, condition: al.Expression) -> bool:
-    """Whether the condition can be tested while the part's triples are joined."""
+    """Whether a condition can be tested inside the joins of a part."""
     leaf_ = leaf(part)
     if leaf_ is None or leaf_.repeated is not None or reads_patterns(condition):
         return False
@@ -467,7 +467,7 @@ def _takes(part: al.Pattern, condition: al.Expression) -> bool:
 
 
 def _nodes_in(parts: Sequence[al.Pattern], graph: al.Node | None) -> Needed:
-    """The variables that are a subject or an object in a triple pattern over the graph."""
+    """The variables at subjects or objects of triple patterns over the graph."""
     leaves = [leaf(part) for part in parts]
     blocks = [leaf_.bgp for leaf_ in leaves if leaf_ is not None and leaf_.graph == graph and leaf_.repeated is None]
     nodes = (node for bgp in blocks for triple in bgp.patterns for node in (triple.subject, triple.object))
@@ -475,7 +475,7 @@ def _nodes_in(parts: Sequence[al.Pattern], graph: al.Node | None) -> Needed:
 
 
 def _known(node: al.Node, certain: frozenset[str]) -> int:
-    """How well an end of a path is known: a constant, a variable that is bound, or nothing yet."""
+    """How well an end of a path is known: 2 for a constant, 1 for a bound variable, else 0."""
     if isinstance(node, str):
         return 2
     return 1 if node.name in certain else 0
@@ -487,12 +487,12 @@ def _batch(expression: al.Expression, variables: Sequence[str], effort: Evaluati
 
 
 def _visible(pattern: al.Pattern) -> Needed:
-    """The variables that ``*`` means: not a query's blank nodes, nor what a rewriting made."""
+    """The variables that ``*`` selects: no blank nodes of the query, no variables made by rewriting."""
     return frozenset(name for name in scope(pattern) if not name.startswith(("_:", ".")))
 
 
 def _check(expression: al.Expression | None) -> None:
-    """Refuse what has no value of its own for a row."""
+    """Refuse functions whose value is not determined by a row."""
     if isinstance(expression, al.Call):
         if expression.operator.upper() in VOLATILE:
             raise UnsupportedError(f"{expression.operator.upper()}: its value changes from call to call")

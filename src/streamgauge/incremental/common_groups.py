@@ -1,9 +1,8 @@
-"""Aggregations that several queries of a session have in common, each kept once.
+"""Aggregations shared by several queries of a session.
 
-A hundred queries with the same pattern and aggregates, of which each has another HAVING, take in a triple once. Where
-HAVING compares an aggregate with a number, the queries stand in the order of their numbers: a row that changed is
-handed to those whose number it passes, and costs nothing for the others. The queries have the same windows and the same
-static data.
+A hundred queries with the same pattern and aggregates but different HAVING process a triple once. If HAVING compares
+an aggregate with a number, the queries are sorted by that number: a changed row is handed only to those whose
+threshold it passes. The queries have the same windows and static data.
 """
 
 from bisect import bisect_left, bisect_right
@@ -18,7 +17,7 @@ from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term
 
 _SLACK: Final = 1e-9
-"""How near to a number, in proportion, a value is handed over all the same: the query's filter compares exactly."""
+"""Relative tolerance around a threshold, within which rows are handed over; the query's filter compares exactly."""
 
 _ABOVE: Final = {">": True, ">=": True, "<": False, "<=": False}
 _MIRRORED: Final = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
@@ -26,7 +25,7 @@ _MIRRORED: Final = {">": "<", ">=": "<=", "<": ">", "<=": ">="}
 
 @dataclass(frozen=True, slots=True)
 class Threshold:
-    """A comparison of a variable with a number: whether it lets pass what is above, and the number."""
+    """A comparison of a variable with a number: whether greater values pass, and the number."""
 
     name: str
     above: bool
@@ -34,7 +33,7 @@ class Threshold:
 
 
 def threshold(condition: al.Expression, names: Iterable[str]) -> Threshold | None:
-    """The comparison of one of these variables with a number that a condition is; ``None`` for any other condition."""
+    """A condition as a comparison of one of these variables with a number; ``None`` for any other condition."""
     if not isinstance(condition, al.Call) or condition.operator not in _ABOVE:
         return None
     left, right, operator = *condition.arguments, condition.operator
@@ -47,7 +46,7 @@ def threshold(condition: al.Expression, names: Iterable[str]) -> Threshold | Non
 
 
 class CommonGroup(Shared):
-    """An aggregation with a reader for each query; a query that comes later reads all rows that there are."""
+    """An aggregation with a reader per query; later readers begin with all current rows."""
 
     def __init__(self, grouped: Grouped, pull: Pull) -> None:
         super().__init__(grouped, pull)
@@ -56,7 +55,7 @@ class CommonGroup(Shared):
         self._ordered: dict[tuple[str, bool], _OrderedTaps] = {}
 
     def tap(self) -> Tap:
-        """One more reader, of all rows."""
+        """Add a reader of all rows."""
         tap_ = self._late_tap()
         self._whole.append(tap_)
         return tap_
@@ -67,7 +66,7 @@ class CommonGroup(Shared):
         return tap_
 
     def tap_beyond(self, limit: Threshold) -> Tap:
-        """One more reader, of the rows that may pass a threshold."""
+        """Add a reader of the rows that may pass a threshold."""
         tap_ = self._late_tap()
         key = limit.name, limit.above
         if key not in self._ordered:
@@ -76,7 +75,7 @@ class CommonGroup(Shared):
         return tap_
 
     def hand(self, change: Bag) -> None:
-        """Hand a change to the readers."""
+        """Hand a change to the readers that it concerns."""
         for tap in self._whole:
             add_all(tap.pending, change)
         for ordered in self._ordered.values():
@@ -84,7 +83,7 @@ class CommonGroup(Shared):
 
 
 class _OrderedTaps:
-    """Readers in the order of their numbers, with which the values in the column ``at`` are compared."""
+    """Readers sorted by threshold; the values in column ``at`` are compared with it."""
 
     def __init__(self, at: int, above: bool) -> None:
         self._at, self._above = at, above
@@ -114,14 +113,14 @@ class _OrderedTaps:
 
 @dataclass
 class CommonGroups:
-    """The aggregations by their normal patterns; ``pull`` is that of all queries."""
+    """Aggregations by normal pattern; ``pull`` is shared by all queries."""
 
     pull: Pull
     known: dict[al.Group, CommonGroup] = field(default_factory=dict)
 
 
 def _number(term: Term) -> float | None:
-    """About the value of a literal, whatever its type; ``None`` where its text is not a finite number."""
+    """The approximate value of a literal of any datatype; ``None`` if its text is not a finite number."""
     try:
         value = float(term[1 : term.index('"', 1)])
     except ValueError:

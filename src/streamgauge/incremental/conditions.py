@@ -1,4 +1,4 @@
-"""Conditions and expressions on rows, compiled once; results are remembered by the terms that they were asked of."""
+"""Compiled conditions and expressions on rows; results are cached by the terms that they read."""
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import lru_cache
@@ -17,14 +17,14 @@ Cell = Term | None
 
 
 PARTS: Final = 8
-"""Operators and terms of an expression that count as one row, for each row on which they are evaluated."""
+"""Operators and terms of an expression that are charged as one row per evaluation."""
 
 LONG_NS: Final = 200_000
-"""Nanoseconds that one evaluation may take before its CPU time counts."""
+"""Nanoseconds above which the CPU time of an evaluation is charged."""
 
 
 def size_of(expression: Expression) -> int:
-    """How many operators and terms an expression has."""
+    """The number of operators and terms of an expression."""
     count, waiting = 0, [expression]
     while waiting:
         node = waiting.pop()
@@ -35,12 +35,12 @@ def size_of(expression: Expression) -> int:
 
 
 def variables_of(expression: Expression) -> tuple[str, ...]:
-    """The names of the variables that an expression reads, sorted."""
+    """The sorted names of the variables that an expression reads."""
     return tuple(sorted(var.name for var in expression_variables(expression)))
 
 
 def is_fast(condition: Expression) -> bool:
-    """Whether a condition compares numbers or IRIs only, so that it is worth testing solution by solution."""
+    """Whether a condition only compares numbers or IRIs, so that it is cheap enough to test inside joins."""
     if not isinstance(condition, Call):
         return False
     if condition.operator in ("&&", "||", "!"):
@@ -62,7 +62,7 @@ def _countable(expression: Expression) -> bool:
 
 
 def test(condition: Expression, names: Sequence[str]) -> Test:
-    """A cached test of terms, one per name of ``names`` and in that order."""
+    """A cached test that takes one term per name, in the order of ``names``."""
     if len(names) == 1 and (iris := _listed(condition)) is not None:
         # IRIs are equal if their texts are, so membership needs no evaluation.
         return iris.__contains__
@@ -73,7 +73,7 @@ def test(condition: Expression, names: Sequence[str]) -> Test:
 
 
 def _listed(condition: Expression) -> frozenset[Term] | None:
-    """The IRIs of a condition that a variable is among some; ``None`` for any other condition."""
+    """The IRIs of ``?x IN (<a>, <b>)``; ``None`` for any other condition."""
     match condition:
         case Call(operator="IN", arguments=(Var(), *terms)) if all(isinstance(term, str) for term in terms):
             listed = frozenset(map(str, terms))
@@ -82,7 +82,7 @@ def _listed(condition: Expression) -> frozenset[Term] | None:
 
 
 class Batch:
-    """An expression over rows with a bounded memory: each different row is evaluated once, within an ``effort``."""
+    """An expression over rows with a bounded cache, charged to the budget ``effort``."""
 
     def __init__(
         self, expression: Expression, variables: Sequence[str], effort: EvaluationBudget | None = None
@@ -100,7 +100,7 @@ class Batch:
         self._holds = row_condition(expression, self._names)
 
     def values(self, rows: Iterable[Row]) -> list[Cell]:
-        """The expression's value for each row, ``None`` for an error."""
+        """The value for each row; ``None`` for an error."""
         if isinstance(self.expression, str):
             return [self.expression for _ in rows]
         if isinstance(self.expression, Var):
@@ -109,14 +109,14 @@ class Batch:
         return self._learned(self._values, self._keys(rows), self._evaluate)
 
     def holds(self, rows: Iterable[Row]) -> list[bool]:
-        """Whether the expression, as a FILTER, keeps each row."""
+        """Whether FILTER keeps each row."""
         keys = self._keys(rows)
         if self._fast is not None:
             return [self._fast(*key) for key in keys]
         return self._learned(self._kept, keys, self._holds)
 
     def _keys(self, rows: Iterable[Row]) -> list[Row]:
-        """The cells of each row that the expression reads, which count."""
+        """The cells that the expression reads, which are charged."""
         positions = self._positions
         keys = [tuple([row[position] for position in positions]) for row in rows]
         if self._effort is not None and self._weight:
@@ -135,9 +135,9 @@ class Batch:
 
 
 def _charged(evaluate: Callable[[Row], Any], effort: EvaluationBudget) -> Callable[[Row], Any]:
-    """The evaluation; where one takes long, the CPU time since then counts, a microsecond as a row.
+    """``evaluate``, charging slow evaluations by their CPU time, a microsecond as a row.
 
-    The wall clock, which is cheap to read, says when to ask for CPU time, which alone is charged.
+    The wall clock, which is cheap to read, decides when to read the CPU clock, which alone is charged.
     """
     since = thread_time_ns()
 

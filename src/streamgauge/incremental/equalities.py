@@ -1,13 +1,13 @@
-"""Conditions that have a term of one side of a join equal one of the other (``?v = ?w``), and rows by such terms.
+"""Equality conditions between both sides of a join (``?v = ?w``), and indexes of rows by such terms.
 
-Rows of which no columns agree are joined by ``=`` or sameTerm as by a shared variable: a row meets those of its key
-whose term may be equal to its own. The condition is tested on each pair all the same, so more may be met than pass, and
-none may be left out.
+Rows are joined by ``=`` or sameTerm as by a shared variable: a row meets the rows of its key whose term may be equal
+to its own. The condition is tested on each pair all the same, so the index may return too many rows, but never too
+few.
 
 A worked example: ``=`` compares numbers in the wider of their datatypes, so it is not an equivalence: the integers
-2**53 and 2**53 + 1 both equal the double 2**53, but not one another. So rows are partitioned by the kind of their term:
-exact numbers, floats, doubles and the rest. Each partition has a table for each kind that it is compared in:
-the double 2**53 is looked up among exact numbers by their nearest doubles, the integer 2**53 by the numbers themselves.
+2**53 and 2**53 + 1 both equal the double 2**53, but not one another. Rows are therefore partitioned by the kind of
+their term: exact numbers, floats, doubles and the rest. Each partition has a table per kind in which it is compared:
+the double 2**53 is looked up among exact numbers by their nearest doubles, the integer 2**53 by the exact values.
 """
 
 import math
@@ -30,19 +30,19 @@ ValueOf: TypeAlias = Callable[[Row], Term | None]
 
 _EQUAL: Final = frozenset({"=", "SAMETERM"})
 _OTHER: Final = BOOLEAN
-"""The kind of all terms that are no numbers."""
+"""The kind of all terms that are not numbers."""
 
 
 @dataclass(frozen=True, slots=True)
 class EqualTerms:
-    """Expressions over the left and over the right side of a join that are equal wherever rows meet."""
+    """Expressions over the left and the right side of a join that are equal whenever rows meet."""
 
     left: Expression
     right: Expression
 
 
 def equality(conditions: Iterable[Expression], lefts: Collection[str], rights: Collection[str]) -> EqualTerms | None:
-    """The first of the conditions that has something of one side equal something of the other."""
+    """The first condition that equates an expression of each side."""
     for condition in conditions:
         if not isinstance(condition, Call) or condition.operator.upper() not in _EQUAL or reads_patterns(condition):
             continue
@@ -55,22 +55,22 @@ def equality(conditions: Iterable[Expression], lefts: Collection[str], rights: C
 
 
 def _between(left: Expression, right: Expression, lefts: Collection[str], rights: Collection[str]) -> bool:
-    """Whether one expression reads variables of the left, some of them alone, and the other ones of the right."""
+    """Whether one expression reads the left side only and the other the right side only."""
     ours, theirs = set(variables_of(left)), set(variables_of(right))
     return ours <= set(lefts) and theirs <= set(rights) and not ours <= set(rights) and not theirs <= set(lefts)
 
 
 def value_of(expression: Expression, variables: Sequence[str]) -> ValueOf:
-    """The value of an expression on rows over ``variables``."""
+    """A function from rows over ``variables`` to the value of an expression."""
     if isinstance(expression, Var):
         return itemgetter(variables.index(expression.name))
     return row_expression(expression, variables)
 
 
 class EqualIndex(Index):
-    """Bags of rows by key and by a term: ``own`` gives that of a row of this side, ``other`` of one of the other side.
+    """Bags of rows by key and by a term, which ``own`` and ``other`` return for rows of this and of the other side.
 
-    The first lookup of a kind goes through a part, and its table is kept.
+    The first lookup of a kind scans a partition; its table is kept.
     """
 
     def __init__(self, key: Callable[[Row], Row], own: ValueOf, other: ValueOf) -> None:
@@ -84,7 +84,7 @@ class EqualIndex(Index):
         self._tables.clear()
 
     def parts(self) -> Iterator[Mapping[Key, Bag]]:
-        """The bags by key, and the tables of each kind of terms."""
+        """The bags by key, and the tables of each kind."""
         yield from super().parts()
         for tables in self._tables.values():
             yield from tables.values()
@@ -107,7 +107,7 @@ class EqualIndex(Index):
         return bags
 
     def _table(self, kind: int, wider: int) -> defaultdict[Key, Bag]:
-        """The rows whose terms are of a kind, by key and by these terms as they compare in a wider kind."""
+        """The rows with terms of a kind, by key and by these terms converted to a wider kind."""
         table = self._tables[kind][wider] = defaultdict(dict)
         for bag in self._tables[kind][kind].values():
             for row, count in bag.items():
@@ -138,14 +138,14 @@ class EqualIndex(Index):
 
 
 def _kind(value: Value) -> int:
-    """The kind that a value is compared in beside one of its own: one for integers and decimals, and for no numbers."""
+    """The partition of a value: one for integers and decimals, one each for floats and doubles, one for the rest."""
     if value.kind > DOUBLE:
         return _OTHER
     return value.kind if value.kind >= FLOAT else INTEGER
 
 
 def _compared(value: Value, kind: int) -> Any:
-    """A key that is equal for values that compare as equal in a kind; NaN is the same term as itself."""
+    """A key that is equal for values that are equal in a kind; NaN equals itself, as sameTerm has it."""
     if kind == _OTHER:
         return value_key(value)
     number = value.value

@@ -1,4 +1,4 @@
-"""A query kept up to date while facts come and go: its operators above the leaves, and the change of its answer."""
+"""Incremental evaluation of a query: its operators above the leaves, and the changes of its answer."""
 
 from collections.abc import Iterator, Sequence
 from itertools import chain
@@ -23,13 +23,13 @@ from streamgauge.query.traversal import every_pattern
 
 
 class OperatorTree:
-    """A query over a default graph and graphs called ``names``; ``leaf`` makes its leaves, rows are over ``variables``.
+    """The operators of a query over a default graph and the named graphs ``names``; ``leaf`` builds its leaves.
 
-    Without ``names`` (``None``) graphs may come and go: leaves are over each of them.
-    ``ranked``: LIMIT and OFFSET are kept, with ties in the order that ``query_forms`` says.
-    ``common``: the aggregations of all queries that are pulled together. ``root`` is the operator below the query's
-    form; while it is ``watched``, nothing goes past its ``pull``.
-    Raises UnsupportedError for what is not kept incrementally.
+    With ``names=None``, named graphs may be created and removed: leaves range over all of them.
+    ``ranked``: LIMIT and OFFSET are supported, with ties in the order of ``query_forms``.
+    ``common``: aggregations shared by the queries that are pulled together. ``root`` is the operator below the query
+    form; while ``watched``, nothing bypasses its ``pull``.
+    Raises UnsupportedError for what is not evaluated incrementally.
     """
 
     def __init__(
@@ -62,7 +62,7 @@ class OperatorTree:
         self._states: list[Stateful] = [*builder.states, *(() if ranking is None else (ranking,))]
 
     def pull(self) -> Bag:
-        """The change of the answer since the last pull; rows that a stopped pull was making are let go of in pieces."""
+        """The change of the answer since the last pull; the partial rows of a failed pull are freed in chunks."""
         self._pull.begin()
         try:
             change = self.root.pull()
@@ -77,42 +77,42 @@ class OperatorTree:
 
     @property
     def is_leaf(self) -> bool:
-        """Whether the answer is the solutions of one leaf as they are."""
+        """Whether the answer is exactly the solutions of one leaf."""
         return isinstance(self.root, LeafSource) and not self._shapes
 
     def forget(self) -> None:
-        """Begin again: the next pull is a change from nothing."""
+        """Reset: the next pull is a change from the empty state."""
         for state in self._states:
             state.forget()
         for shape_ in self._shapes:
             shape_.forget()
 
     def tables(self) -> Iterator[dict[Any, Any] | Index]:
-        """The tables in which operators remember rows; not to be changed."""
+        """The tables of all operators; read-only."""
         return chain.from_iterable(state.tables() for state in self._states)
 
 
 class OverNothing:
-    """The answer of an aggregation without keys that no solution reached: these rows instead of its own."""
+    """Replaces the answer of an aggregation without keys by ``rows`` while it has no solutions."""
 
     def __init__(self, group: Grouped, rows: tuple[Row, ...]) -> None:
         self._group, self._rows = group, rows
         self.forget()
 
     def forget(self) -> None:
-        """Begin again from nothing."""
+        """Reset."""
         self._found: Bag = {}
         self._shown: Bag = {}
 
     def change(self, delta: Bag) -> Bag:
-        """The change of what is shown."""
+        """The change of the answer."""
         add_all(self._found, delta)
         before, self._shown = self._shown, dict.fromkeys(self._rows, 1) if self._group.empty else dict(self._found)
         return difference(self._shown, before)
 
 
 def _is_cut(form: al.QueryForm) -> bool:
-    """Whether a query as a whole has LIMIT or OFFSET; an order alone changes nothing of a bag."""
+    """Whether the whole query has LIMIT or OFFSET; an order alone does not affect a bag."""
     return isinstance(form.pattern, al.Slice)
 
 
@@ -135,7 +135,7 @@ def _stamped(form: al.QueryForm) -> al.QueryForm:
 def _nothing(
     pattern: al.Pattern, empty: EmptyAggregate, groups: Sequence[tuple[al.Group, Grouped]], width: int
 ) -> OverNothing | None:
-    """The stage for the outermost aggregation without keys where it does not answer as SPARQL has it."""
+    """The stage for an outermost aggregation without keys whose empty answer differs from SPARQL's."""
     outermost = global_group(pattern)
     grouped = next((grouped for group, grouped in groups if group is outermost), None)
     if grouped is None or empty is EmptyAggregate.SPARQL:
@@ -145,9 +145,9 @@ def _nothing(
 
 
 def refuse(form: al.QueryForm, names: Sequence[Term] = (), ranked: bool = False) -> str | None:
-    """The sentence that names what of the query is not kept incrementally, ``None`` when all is; as OperatorTree.
+    """Why a query is not evaluated incrementally, as a sentence; ``None`` if it is. Parameters as for OperatorTree.
 
-    The operators are built over leaves that nothing feeds: no joins are compiled for the answer.
+    The operators are built over leaves without data, and no joins are compiled.
     """
     try:
         # Built as for an answer, so that what is refused here and what cannot be built are the same by construction.
@@ -158,10 +158,10 @@ def refuse(form: al.QueryForm, names: Sequence[Term] = (), ranked: bool = False)
 
 
 class KeptAnswer:
-    """The answer of a query over the graphs of a pool, which may be those of other queries too.
+    """The current answer of a query over the graphs of a pool, which several queries may share.
 
-    Nothing is evaluated above the joins until ``settle``. Raises UnsupportedError for what ``refuse`` names, and
-    TooMuchError, also by ``settle``, beyond the ``effort``, which it shares. ``names`` and ``ranked``: as Tree.
+    Nothing above the joins is evaluated until ``settle``. Raises UnsupportedError for what ``refuse`` names, and
+    TooMuchError, also in ``settle``, beyond the budget ``effort``. ``names`` and ``ranked``: as for OperatorTree.
     """
 
     def __init__(
@@ -176,18 +176,18 @@ class KeptAnswer:
     ) -> None:
         self.tree = OperatorTree(form, names, empty_aggregate, leaf, effort, ranked, common)
         self.bags: Sequence[Bag] = ()
-        """Those of its leaves where it changes by them alone; an aggregation may be fed by another query's."""
+        """The bags of its leaves if it depends on them alone; aggregations may be shared with other queries."""
         self.variables = self.tree.variables
         self._first = self.tree.pull()
         self._shown: Bag = {}
 
     @property
     def is_leaf(self) -> bool:
-        """Whether the answer is the solutions of one leaf as they are."""
+        """Whether the answer is exactly the solutions of one leaf."""
         return self.tree.is_leaf
 
     def begin(self) -> None:
-        """Take in what is there before the first change, such as static data: the first ``settle`` finds it done."""
+        """Process the initial content, such as static data, ahead of the first ``settle``."""
         add_all(self._first, self.tree.pull())
 
     def settle(self) -> Delta:
@@ -197,7 +197,7 @@ class KeptAnswer:
         return change
 
     def catch_up(self) -> None:
-        """As ``settle``, and the first change becomes the answer itself: nothing is copied."""
+        """``settle`` without a copy: the first change becomes the answer itself."""
         change = self.delta()
         if self._shown:
             add_all(self._shown, change)
@@ -205,7 +205,7 @@ class KeptAnswer:
             self._shown = change
 
     def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-        """The change of the answer as a set since the last ``settle`` or ``turn``: rows that came, rows that left."""
+        """The change of the answer as a set since the last ``settle`` or ``turn``: (added rows, removed rows)."""
         shown, added, removed = self._shown, [], []
         for row, count in (self.delta() if self._first else self.tree.pull()).items():
             before = shown.get(row, 0)
@@ -220,7 +220,7 @@ class KeptAnswer:
         return tuple(added), tuple(removed)
 
     def delta(self) -> Bag:
-        """The change of the answer since the last one; it is not added to the answer that is kept."""
+        """The change since the last call, without applying it to the stored answer."""
         change = self.tree.pull()
         if self._first:
             add_all(change, self._first)
@@ -228,24 +228,24 @@ class KeptAnswer:
         return change
 
     def answer(self) -> Bag:
-        """The answer now: row -> multiplicity; do not change it."""
+        """The current answer: row -> multiplicity; read-only."""
         self.settle()
         return self._shown
 
     def rows(self) -> tuple[Row, ...]:
-        """The rows of the answer now, each as often as it is there."""
+        """The rows of the current answer, repeated by multiplicity."""
         answer = self.answer()
         return tuple(answer) if sum(answer.values()) == len(answer) else repeated(answer.items())
 
     def solutions(self) -> Bag:
-        """The answer at the last ``settle``: row -> multiplicity; do not change it."""
+        """The answer at the last ``settle``: row -> multiplicity; read-only."""
         return self._shown
 
     def tables(self) -> Iterator[dict[Any, Any] | Index]:
-        """The tables in which operators remember rows; not to be changed."""
+        """The tables of all operators; read-only."""
         return self.tree.tables()
 
     def let_go(self) -> None:
-        """Let go of all rows, in pieces; nothing may be asked any more."""
+        """Free all rows in chunks; the object must not be used afterwards."""
         let_go((self._first, self._shown))
         let_go(self.tree.tables())

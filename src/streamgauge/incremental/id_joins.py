@@ -1,7 +1,7 @@
-"""Joins over the numbers of terms, column by column: what ``snapshot`` does with lists, for contents that are large.
+"""Columnar joins over term ids: what ``list_joins`` does with lists of terms, for large contents.
 
-A column is an array of numbers. Numbers are dense, so an index from one column is a table with a place for each number;
-an index from several columns is sorted. Conditions are asked once for each term.
+A column is an array of ids. Ids are dense, so the index of one column is a table with a slot per id; the index of
+several columns is sorted. Conditions are evaluated once per distinct term.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,14 +26,14 @@ Mask: TypeAlias = npt.NDArray[np.bool_]
 
 
 class IdConditions:
-    """Conditions on terms by their numbers; what one term gives is remembered."""
+    """Conditions on terms by their ids; the result per term is cached."""
 
     def __init__(self, ids: TermIds) -> None:
         self.ids, self._turn = ids, ids.turn
         self._known: dict[Test, npt.NDArray[np.int8]] = {}
 
     def kept(self, holds: Test, column: Ids) -> Mask:
-        """Whether a condition on one term holds at each place."""
+        """Whether a condition on one term holds for each row."""
         known = self._table(holds)
         ids = known[column]
         if len(unknown := column[ids < 0]):
@@ -53,7 +53,7 @@ class IdConditions:
         return known
 
     def several(self, condition: PendingCondition, columns: Sequence[Ids]) -> Mask:
-        """The same for several columns, asked once for equal terms."""
+        """Whether a condition on several columns holds for each row, evaluated once per distinct combination."""
         numbered = [_numbered(column, len(self.ids)) for column in columns]
         spanned = None if condition.spans is None else self._spanned(condition.spans, *numbered)
         if spanned is not None:
@@ -69,7 +69,7 @@ class IdConditions:
         return kept[rows]
 
     def _spanned(self, spans: ValueSpans, left: "Numbered", right: "Numbered") -> Mask | None:
-        """Whether a band holds at each place, where searches say so with less effort than tests."""
+        """Whether a band holds for each row; ``None`` if searching would cost more than testing."""
         (lefts, left_at), (rights, right_at) = left, right
         if not spans.worth(len(lefts), len(rights), len(left_at)):
             return None
@@ -83,11 +83,11 @@ class IdConditions:
 
 
 Numbered: TypeAlias = tuple[Any, Places]
-"""The different numbers of a column, and for each place which of them is there."""
+"""The distinct ids of a column, and for each row the index of its id among them."""
 
 
 def _numbered(column: Any, bound: int) -> Numbered:
-    """The different numbers of a column, which are less than ``most``."""
+    """The distinct ids of a column; all are less than ``bound``."""
     if bound > SPARSE * (len(column) + 1000):
         numbers, places = np.unique(column, return_inverse=True)
         return numbers, places
@@ -100,21 +100,21 @@ def _numbered(column: Any, bound: int) -> Numbered:
 
 
 Admits: TypeAlias = Callable[[Places, Places], Mask]
-"""Which pairs of a solution and a span are joined, by their places."""
+"""Which pairs of a solution and a span are joined, by their positions."""
 
 Named: TypeAlias = tuple[tuple[str, ...], TripleSpans]
 """Spans and the variables of their columns."""
 
 
 class IdTable:
-    """Solutions as columns of one length, ``size``, at most ``largest`` so far; at first one without variables."""
+    """Solutions as columns of length ``size``; ``largest`` is the maximum so far. Starts with one empty solution."""
 
     def __init__(self, conditions: IdConditions, columns: dict[str, Any] | None = None, size: int = 1) -> None:
         self._conditions = conditions
         self.columns, self.size, self.largest = columns or {}, size, 0
 
     def empty(self) -> "IdTable":
-        """Another that has nothing joined."""
+        """A new table with one empty solution."""
         return IdTable(self._conditions)
 
     @property
@@ -122,14 +122,14 @@ class IdTable:
         return len(self._conditions.ids)
 
     def as_side(self) -> Named:
-        """These solutions, to be joined."""
+        """These solutions as the right side of a join."""
         side, none = TripleSpans(len(self.columns)), np.zeros(self.size, np.int64)
         side.number(self._terms)
         side.append(list(self.columns.values()), none, none)
         return tuple(self.columns), side
 
     def cost(self, names: Sequence[str], side: TripleSpans) -> tuple[int, float]:
-        """How soon to join a side: when all is bound first, then what multiplies the solutions least, products last."""
+        """The join order: sides without open variables, then those that multiply solutions least, then products."""
         bound = self._bound(names)
         if len(bound) == len(names):
             return 0, len(side)
@@ -138,12 +138,12 @@ class IdTable:
         return 1, len(side) / max(1, side.number_of_keys(bound))
 
     def grown(self, names: Sequence[str], side: TripleSpans) -> float:
-        """About how many solutions there are after a join."""
+        """The estimated number of solutions after a join."""
         kind, ratio = self.cost(names, side)
         return self.size * ratio if kind else self.size
 
     def makes(self, more_than: int, names: Sequence[str], side: TripleSpans) -> bool:
-        """Whether there are more solutions than that after a join with a side that shares a variable."""
+        """Whether a join with a side that shares a variable gives more than this many solutions."""
         return side.number_of_pairs(self._keyed(names)) > more_than
 
     def join(
@@ -155,9 +155,9 @@ class IdTable:
         limit: int = LARGEST,
         admits: Admits | None = None,
     ) -> None:
-        """Join with spans whose columns are these variables; only needed columns stay.
+        """Join with spans over these variables; only needed columns are kept.
 
-        Solutions that do not hold ``within`` a condition of both may be left out. LargeJoinError beyond a ``limit``.
+        Solutions that fail the condition ``within`` may be left out. LargeJoinError beyond ``limit``.
         """
         if within is not None:
             self._join_within(names, side, needed, within)
@@ -187,18 +187,18 @@ class IdTable:
         self.size = len(ones)
 
     def filter(self, condition: PendingCondition) -> None:
-        """Keep the solutions for whose variables a condition holds."""
+        """Keep the solutions for which a condition holds."""
         columns = [self.columns[name] for name in condition.names]
         self.take(np.flatnonzero(self._conditions.several(condition, columns)))
 
     def take(self, places: Places) -> None:
-        """The solutions at these places."""
+        """Keep the solutions at these positions, in this order."""
         if len(places) != self.size or not (places == np.arange(self.size)).all():
             self.columns = {name: column[places] for name, column in self.columns.items()}
         self.size = len(places)
 
     def _multiply(self, names: Sequence[str], side: TripleSpans, needed: frozenset[str]) -> None:
-        """Every solution with every row of a side that shares no variable."""
+        """The product with a side that shares no variable."""
         before, size = self.size, len(side)
         self.size = before * size
         if self.size > LARGEST:
@@ -207,7 +207,7 @@ class IdTable:
         self.columns |= {name: np.tile(side.column(at), before) for at, name in enumerate(names) if name in needed}
 
     def _keyed(self, names: Sequence[str]) -> dict[int, Ids]:
-        """The columns of a side that are bound, with the terms that they are to have."""
+        """The bound columns of a side, with the terms that they must have."""
         return {at: self.columns[names[at]] for at in self._bound(names)}
 
     def _bound(self, names: Sequence[str]) -> tuple[int, ...]:
@@ -215,7 +215,7 @@ class IdTable:
 
 
 def _keys(columns: Sequence[Ids], terms: int) -> Places:
-    """One number for the numbers of several columns."""
+    """One number per row for several columns of ids."""
     keys = columns[0].astype(np.int64)
     for column in columns[1:]:
         keys = keys * terms + column
@@ -223,7 +223,7 @@ def _keys(columns: Sequence[Ids], terms: int) -> Places:
 
 
 class IdGraph:
-    """The triples of a graph at one look, in columns."""
+    """The triples of a graph at one look, in columns of ids."""
 
     def __init__(self, ids: TermIds, flat: Ids, conditions: IdConditions) -> None:
         self._ids, self._conditions = ids, conditions
@@ -232,20 +232,20 @@ class IdGraph:
         self._sides: dict[TripleRelation, TripleSpans] = {}
 
     def table(self) -> IdTable:
-        """Solutions with nothing joined."""
+        """A table with one empty solution."""
         return IdTable(self._conditions)
 
     def bag(self, column: Ids) -> Bag:
-        """Rows of one column as a bag, their terms as texts."""
+        """The rows of one column as a bag of terms."""
         numbers, counts = np.unique(column, return_counts=True)
         return dict(zip(zip(self._ids.texts(numbers), strict=True), counts.tolist(), strict=True))
 
     def texts(self, columns: Sequence[Ids]) -> list[list[Term]]:
-        """Columns of terms as texts."""
+        """Columns of ids decoded to terms."""
         return list(map(self._ids.texts, columns))
 
     def side(self, relation: TripleRelation, tests: Sequence[tuple[int, Test]]) -> TripleSpans:
-        """The distinct triples of a relation, the same object for all that want it at one look."""
+        """The distinct triples of a relation, built once per look."""
         side = self._sides.get(relation)
         if side is None:
             places = matching(self._columns, relation, tests, self._conditions)
@@ -257,14 +257,14 @@ class IdGraph:
 
 
 def stored(relation: TripleRelation) -> tuple[int, ...]:
-    """The positions of a relation that tell its triples apart: one of them where it is a triple by itself."""
+    """The positions that distinguish the triples of a relation; any one if all are constants."""
     return relation.columns or (0,)
 
 
 def matching(
     columns: Sequence[Ids], relation: TripleRelation, tests: Sequence[tuple[int, Test]], conditions: IdConditions
 ) -> Places:
-    """The places of a relation's triples, among triples whose subjects, predicates and objects are columns."""
+    """The positions of a relation's triples in columns of subjects, predicates and objects."""
     places = np.arange(len(columns[0]))
     for at in (1, 0, 2):
         constant = relation.constants[at]

@@ -1,9 +1,9 @@
-"""The intermediate form of generated joins, and the one emitter that makes Python of it.
+"""The intermediate form of generated joins, and the emitter that turns it into Python.
 
-A function is a list of operations. ``Scan``, ``Probe`` and ``Test`` open a block that holds every later operation of
-the list; a ``Nested`` is a list of its own, after which the depth is as before; a ``Cases`` has a list for each case.
-``Do`` is a statement, ``Emit`` counts a solution. Joins of windows (``window_joins``), joins over standing facts
-(``facts/joins``) and rules (``reasoning.closure``) are written as such lists.
+A function is a list of operations. ``Scan``, ``Probe`` and ``Test`` open a block that contains all later operations of
+the list; ``Nested`` is a list whose blocks end with it; ``Cases`` has a list per case. ``Do`` is a statement, ``Emit``
+counts a solution. Joins of windows (``window_joins``), joins over standing facts (``facts/joins``) and rules
+(``reasoning.closure``) are built as such lists.
 
 A worked example: the pattern ``?s :p ?o . ?o :q ?v`` when a triple of ``:p`` enters, with its terms in s, p and o::
 
@@ -14,7 +14,7 @@ A worked example: the pattern ``?s :p ?o . ?o :q ?v`` when a triple of ``:p`` en
                                                  if n: found[row] = n
                                                  else: del found[row]
 
-Generated text stands in ``linecache``: tracebacks show its lines, and ``inspect.getsource`` gives a function's text.
+Generated text is registered in ``linecache``, so that tracebacks and ``inspect.getsource`` show it.
 """
 
 import linecache
@@ -33,17 +33,17 @@ from typing import Any, Final, TypeAlias
 from streamgauge.model.algebra import Node, Var
 
 Locals: TypeAlias = Mapping[str, str]
-"""The local of the generated function that holds each variable."""
+"""Maps variables to locals of the generated function."""
 
 POSITIONS: Final = ("s", "p", "o")
-"""The locals that hold the terms of the triple that a function is called with."""
+"""The locals with the terms of the triple that is passed to a function."""
 
 SHOWN: Final = 1024
-"""Generated texts that tracebacks can show; older ones are dropped."""
+"""Maximum generated texts in ``linecache``; older ones are dropped."""
 
 
 PIECE: Final = 1_000
-"""Lines that CPython compiles at once, in about 15 ms, while no other thread runs."""
+"""Maximum lines compiled at once: about 15 ms, during which no other thread runs."""
 
 Nodes: TypeAlias = tuple[Node, Node, Node]
 """A triple pattern: subject, predicate, object."""
@@ -52,7 +52,7 @@ _WORD: Final = re.compile(r"\w+")
 
 
 class JoinError(ValueError):
-    """Joins that CPython does not compile: 20 loops or 100 indents in each other, or too many."""
+    """Joins that CPython does not compile: more than 20 nested loops or 100 indents, or too many."""
 
 
 @dataclass(slots=True)
@@ -65,7 +65,7 @@ class Scan:
 
 @dataclass(slots=True)
 class Probe:
-    """A look-up of a key in an index: a loop over its values, or without ``targets`` whether it is there."""
+    """A look-up of a key in an index: a loop over its values, or without ``targets`` a test of membership."""
 
     index: str
     key: str
@@ -74,7 +74,7 @@ class Probe:
 
 @dataclass(slots=True)
 class Test:
-    """A condition on what follows."""
+    """A condition on the operations that follow."""
 
     __test__ = False
 
@@ -83,14 +83,14 @@ class Test:
 
 @dataclass(slots=True)
 class Do:
-    """A statement; its own lines may be indented."""
+    """A statement."""
 
     line: str
 
 
 @dataclass(slots=True)
 class Emit:
-    """The local ``row`` is counted in a bag: ``count`` is ``+ 1``, ``- 1`` or ``+ NAME``."""
+    """Count the local ``row`` in a bag: ``count`` is ``+ 1``, ``- 1`` or ``+ NAME``."""
 
     bag: str
     count: str
@@ -98,14 +98,14 @@ class Emit:
 
 @dataclass(slots=True)
 class Nested:
-    """Operations whose blocks end with them."""
+    """Operations whose blocks end with the list."""
 
     operations: "Operations"
 
 
 @dataclass(slots=True)
 class Cases:
-    """The operations of the first case whose condition holds."""
+    """The operations of the first case that holds."""
 
     cases: "Sequence[tuple[str, Operations]]"
 
@@ -125,9 +125,9 @@ class Function:
 
 @dataclass
 class Module:
-    """Functions under construction, and the objects that they use by name.
+    """Functions under construction, and the objects that they use, by name.
 
-    Operations go to the function that was begun last.
+    Operations are added to the function that was begun last.
     """
 
     names: dict[str, Any] = field(default_factory=dict)
@@ -142,19 +142,19 @@ class Module:
         self.operations = self.functions[-1].operations
 
     def add(self, *operations: Operation) -> None:
-        """Operations at the end of the function."""
+        """Append operations to the function."""
         self.operations.extend(operations)
 
     @contextmanager
     def collected(self) -> Iterator[Operations]:
-        """Operations that are added meanwhile go to a list of their own."""
+        """Collect the operations that are added in the block in a separate list."""
         outer, self.operations = self.operations, []
         yield self.operations
         self.operations = outer
 
     @contextmanager
     def branch(self) -> Iterator[None]:
-        """Operations that are added meanwhile are a branch."""
+        """Add the operations of the block as a nested branch."""
         with self.collected() as inner:
             yield
         if inner:
@@ -162,7 +162,7 @@ class Module:
 
     @contextmanager
     def part(self, argument: str) -> Iterator[None]:
-        """Operations that are added meanwhile are a function of these locals."""
+        """Add the operations of the block as a function of these locals, and call it."""
         name = f"part{next(self._numbers)}"
         with self.collected() as inner:
             yield
@@ -171,7 +171,7 @@ class Module:
             self.add(Do(f"{name}({argument})"))
 
     def use(self, thing: object) -> str:
-        """The name of an object: ``c0`` ... for a term, ``u0`` ... for anything else, equal terms under one name."""
+        """The name of an object: ``c0`` ... for terms, ``u0`` ... for others; equal terms share a name."""
         is_term = isinstance(thing, str)
         key = thing if is_term else id(thing)
         name = self._known.get(key)
@@ -181,13 +181,13 @@ class Module:
         return name
 
     def term(self, node: Node, where: Locals) -> str:
-        """The text for a node of a pattern: its local, or the name of the constant."""
+        """The expression for a node of a pattern: its local, or the name of the constant."""
         return where[node.name] if isinstance(node, Var) else self.use(node)
 
     def built(self) -> tuple[Any, ...]:
-        """The functions; JoinError.
+        """Compile the functions; JoinError.
 
-        Beyond ``PIECE`` lines they are compiled one by one, the last first, as functions call those after them.
+        Beyond ``PIECE`` lines they are compiled one by one, last first, because functions call those after them.
         """
         texts = [_function(function) for function in self.functions]
         if sum(map(len, texts)) <= PIECE:
@@ -203,7 +203,7 @@ class Module:
 
 @dataclass(frozen=True, slots=True)
 class JoinCondition:
-    """A condition on a solution: its variables, its test or the name of that, and for how many facts it counts."""
+    """A condition on a solution: its variables, its test (or its name), and its cost in facts."""
 
     variables: tuple[str, ...]
     test: object
@@ -212,9 +212,9 @@ class JoinCondition:
 
 @dataclass
 class PatternJoin(ABC):
-    """Nested loops over triple patterns, under construction.
+    """Builds nested loops over triple patterns.
 
-    ``where`` has the local of each variable that is known, ``waiting`` the conditions that are not tested yet.
+    ``where`` maps bound variables to locals, ``waiting`` are the conditions to be tested.
     """
 
     module: Module
@@ -223,10 +223,10 @@ class PatternJoin(ABC):
     waiting: list[JoinCondition]
 
     def join(self, order: Iterable[int], new: int | None = None, locals_: Sequence[str | None] = (None,) * 3) -> None:
-        """The loops over patterns in an order, for a triple that matches pattern ``new`` if there is one.
+        """Emit the loops over patterns in an order, optionally for a triple that matches pattern ``new``.
 
-        Where an earlier pattern than ``new`` matches that triple too, the solution is counted there and passed over.
-        ``given`` are the locals of the triple, ``None`` where ``where`` has them.
+        If an earlier pattern than ``new`` matches the same triple, the solution is counted there and skipped here.
+        ``locals_`` are the locals of the triple, ``None`` for those in ``where``.
         """
         self.test()
         for number, at in enumerate(order):
@@ -237,13 +237,13 @@ class PatternJoin(ABC):
 
     @abstractmethod
     def look_up(self, number: int, at: int) -> None:
-        """Open the blocks of pattern ``at``, which is joined as ``number``; its variables become locals."""
+        """Open the blocks of pattern ``at``, the ``number``-th to be joined; its variables become locals."""
 
     def looked(self, count: str) -> None:  # noqa: B027 - joins of windows do not count
-        """So many facts are about to be looked at; may end the function."""
+        """Charge ``count`` facts; may end the function."""
 
     def test(self) -> None:
-        """Test the conditions whose variables are known."""
+        """Emit the tests of the conditions whose variables are bound."""
         for test in [test for test in self.waiting if all(name in self.where for name in test.variables)]:
             self.waiting.remove(test)
             if test.weight:
@@ -252,7 +252,7 @@ class PatternJoin(ABC):
             self.module.add(Test(f"{name}({', '.join(self.where[variable] for variable in test.variables)})"))
 
     def _skip_same(self, earlier: Nodes, own: Nodes, locals_: Sequence[str | None]) -> None:
-        """Pass over the new triple."""
+        """Skip the new triple."""
         same: list[str] = []
         for node, other, local in zip(earlier, own, locals_, strict=True):
             if isinstance(node, str) and isinstance(other, str):
@@ -273,7 +273,7 @@ def _function(function: Function) -> list[str]:
 
 
 def _made(lines: Sequence[str], functions: Sequence[Function], names: Mapping[str, Any]) -> tuple[Any, ...]:
-    """The functions of a module whose function ``build`` is given the names and gives the functions; JoinError."""
+    """Compile functions inside ``build``, whose parameters are the names that they use; JoinError."""
     message = f"    return ({', '.join([function.name for function in functions])},)\n"
     space: dict[str, Any] = {}
     exec(_compiled("\n".join([f"def build({', '.join(names)}):", *lines, message])), space)
@@ -282,24 +282,24 @@ def _made(lines: Sequence[str], functions: Sequence[Function], names: Mapping[st
 
 
 def text_of(function: Any) -> str:
-    """The generated modules of a function and of its parts, without those that ``linecache`` has dropped."""
+    """The generated text of a function and its parts, as far as ``linecache`` still has it."""
     called = [cell.cell_contents for cell in function.__closure__ or ()]
     parts = [function for function in called if getattr(function, "__name__", "").startswith("part")]
     return "\n".join(["".join(linecache.getlines(function.__code__.co_filename)), *map(text_of, parts)])
 
 
 def tuple_of(parts: Sequence[str]) -> str:
-    """One expression as it is, several as a tuple."""
+    """A single expression unchanged, several as a tuple."""
     return parts[0] if len(parts) == 1 else f"({', '.join(parts)})"
 
 
 def row_of(names: Sequence[str], where: Locals) -> Do:
-    """The local ``row`` with the values of variables."""
+    """Assign the values of variables to the local ``row``."""
     return Do(f"row = ({''.join(where[name] + ', ' for name in names)})")
 
 
 def _write(lines: list[str], operations: Operations, indent: str) -> None:
-    """The lines of operations, each block one level deeper."""
+    """Append the lines of operations, indenting each block."""
     for operation in operations:
         match operation:
             case Do(line):
@@ -329,7 +329,7 @@ def _write(lines: list[str], operations: Operations, indent: str) -> None:
 
 
 def _compiled(text: str) -> CodeType:
-    """The code of a module, whose lines tracebacks show; JoinError."""
+    """Compile a module and register its text for tracebacks; JoinError."""
     code = _code(text)
     if code.co_filename not in linecache.cache:
         _show(code.co_filename, text)
@@ -338,7 +338,7 @@ def _compiled(text: str) -> CodeType:
 
 @lru_cache(maxsize=2048)
 def _code(text: str) -> CodeType:
-    """The code of a module, compiled once: joins alike have the same text, as objects have numbers for names."""
+    """The code of a module, cached: alike joins have the same text, because names are numbered."""
     name = f"<joins {blake2b(text.encode(), digest_size=6).hexdigest()}>"
     try:
         return compile(text, name, "exec")
@@ -350,7 +350,7 @@ _names: Final = deque[str]()
 
 
 def _show(name: str, text: str) -> None:
-    """Keep the lines of a module for tracebacks."""
+    """Register the lines of a module for tracebacks."""
     while len(_names) >= SHOWN:
         linecache.cache.pop(_names.popleft(), None)
     _names.append(name)

@@ -1,4 +1,4 @@
-"""The common side of joins over windows: patterns are asked for, graphs fed, and solutions taken at each look."""
+"""The common interface of joins over windows: request patterns, feed graphs, take solutions at each look."""
 
 from collections.abc import Sequence
 from functools import cached_property, partial
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class JoinPool:
-    """The solutions of patterns over graphs that move: followed as triples enter and leave, or found at each look."""
+    """The solutions of patterns over changing graphs, maintained per triple or recomputed at each look."""
 
     def __init__(self) -> None:
         self._asked: list[Leaf] = []
@@ -27,7 +27,7 @@ class JoinPool:
 
     @property
     def moved(self) -> bool:
-        """Whether solutions may have changed since they were taken."""
+        """Whether solutions may have changed since they were last taken."""
         return True
 
     def leaf(self, request: BgpRequest) -> Take:
@@ -35,32 +35,32 @@ class JoinPool:
         return partial(self.taken, self.ask(request))
 
     def ask(self, request: BgpRequest) -> Bag:
-        """The same; the bag by which they are taken."""
+        """Request the solutions of a pattern; the bag identifies them in ``taken``."""
         bag: Bag = {}
         self._asked.append((request, bag))
         return bag
 
     @cached_property
     def leaves(self) -> list[Leaf]:
-        """The patterns that are joined, once all are asked for, each with the bag of its solutions."""
+        """The patterns to join, with the bags of their solutions; no requests may follow."""
         leaves, self._shared = joined_once(self._asked)
         self._solutions = [*dict.fromkeys(self._shared.values())]
         return leaves
 
     def taken(self, bag: Bag) -> Bag:
-        """The change of what was asked for with a bag since it was taken last."""
+        """The change of the solutions of a bag since the last call."""
         shared = self._shared.get(id(bag)) if self._shared else None
         if shared is not None and self.pending(shared.found):
             shared.hand_out(self.change(shared.found))
         return self.change(bag)
 
     def hand_out(self) -> set[int]:
-        """Solutions that are shared go to those that ask for them: the ids of the bags that have changed."""
+        """Distribute shared solutions; the ids of the bags that changed."""
         pending = [solutions for solutions in self._solutions if self.pending(solutions.found)]
         return set[int]().union(*[solutions.hand_out(self.change(solutions.found)) for solutions in pending])
 
     def shares(self, bag: Bag) -> bool:
-        """Whether only ``hand_out`` changes a bag."""
+        """Whether a bag receives shared solutions."""
         return id(bag) in self._shared
 
     def pending(self, bag: Bag) -> bool:
@@ -68,44 +68,44 @@ class JoinPool:
         return bool(bag)
 
     def change(self, bag: Bag) -> Bag:
-        """The rows that a bag has, which it has no more."""
+        """Take all rows out of a bag."""
         change = bag.copy()
         bag.clear()
         return change
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:  # noqa: ARG002
-        """Functions that take the triples that enter and leave a graph; they do nothing when no pattern needs them."""
+        """The functions for triples that enter and leave a graph; ``unheard`` if no pattern needs them."""
         return unheard, unheard
 
     def stamps(self, graph: Term) -> "Sequence[StampRows]":  # noqa: ARG002
-        """The rows of stamps that are asked of a graph of stamps without facts."""
+        """The requested rows of a graph of time stamps."""
         return ()
 
     def bind(self, graph: Term | None, content: "WindowContent") -> None:
-        """One content of a graph, ``None`` for the default graph, which is seen when it is looked at."""
+        """Register a content of a graph (``None``: the default graph), which is read at each look."""
 
     def over(self, graph: Term | None) -> None:
-        """Patterns are all asked for, and the first content is of this graph."""
+        """All patterns have been requested; the first content belongs to this graph."""
 
     @property
     def in_columns(self) -> "ColumnJoins | None":
-        """The pool itself while changes are joined in columns."""
+        """The pool itself while it joins changes in columns."""
         return None
 
     def enter_columns(self, triples: int) -> bool:  # noqa: ARG002
-        """Whether changes are joined in columns from now on, beside one of so many triples."""
+        """Switch to columns if that pays off, given a change of this many triples; whether it did."""
         return False
 
     def numbered(self, batch: "ElementBatch") -> "IdTriples | None":  # noqa: ARG002
-        """The triples of a batch by numbers, ``None`` where they are taken as they are."""
+        """The triples of a batch as ids; ``None`` if they are processed as terms."""
         return None
 
     def cut(self, time: int, t0: int) -> int | None:  # noqa: ARG002
-        """Time comes to ``time`` (ms) and windows begin at ``t0``: what came before is apart; when the next cut is."""
+        """Cut the content at ``time`` (ms), given windows that begin at ``t0``; the time of the next cut."""
         return None
 
     def look(self) -> None:
-        """A look at the contents begins."""
+        """Begin a look at the contents."""
 
     def release(self) -> None:
-        """The look is over."""
+        """End the look."""

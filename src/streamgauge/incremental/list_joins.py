@@ -1,6 +1,6 @@
-"""Joins over lists of terms, column by column: what ``snapshot`` does with contents that are small or seen once.
+"""Columnar joins over lists of terms, for contents that are small or evaluated once (``snapshot``).
 
-A column is a list of terms, a solution is one place of all columns, and primitives run over a whole column.
+A column is a list of terms, a solution is one index into all columns, and primitives process whole columns.
 """
 
 from collections.abc import Sequence
@@ -20,7 +20,7 @@ Index: TypeAlias = dict[Any, Any]
 
 
 class PendingCondition(NamedTuple):
-    """A condition over several variables, tested when all are joined; ``spans`` where it compares values of two."""
+    """A condition over several variables, tested once all are bound; ``spans`` if it compares values of two."""
 
     names: tuple[str, ...]
     holds: Test
@@ -29,7 +29,7 @@ class PendingCondition(NamedTuple):
 
 
 def relation_tests(relation: TripleRelation) -> list[tuple[int, Test]]:
-    """The conditions of a relation, compiled: each with the position of the term that it tests."""
+    """The compiled conditions of a relation, each with the position of the term that it tests."""
     return [(at, test(condition, [name])) for at, name, condition in relation.conditions]
 
 
@@ -41,7 +41,7 @@ def pending(condition: Expression) -> PendingCondition:
 
 
 class JoinSide:
-    """The distinct triples of a relation, with an index for each way that they are looked up."""
+    """The distinct triples of a relation, with an index for each set of bound columns."""
 
     def __init__(self, triples: list[Triple], columns: tuple[int, ...]) -> None:
         self._columns, self.width = columns, len(columns)
@@ -58,7 +58,7 @@ class JoinSide:
         return [tuple([triple[at] for at in positions]) for triple in self._triples]
 
     def index(self, bound: tuple[int, ...]) -> tuple[Index, bool]:
-        """From the terms at bound columns to those at the others, and whether these are lists, as a key has several."""
+        """The index from bound columns to the others; ``True`` if its values are lists, because a key has several."""
         if bound not in self._indexes:
             self._indexes[bound] = self._made(bound)
         return self._indexes[bound]
@@ -77,7 +77,7 @@ class JoinSide:
 
 
 class Solutions(JoinSide):
-    """Solutions that have been joined apart from others, as a side to join with."""
+    """Solutions that were joined separately, as the right side of a join."""
 
     def __init__(self, table: "SolutionTable") -> None:
         super().__init__([], ())
@@ -94,28 +94,28 @@ Named: TypeAlias = tuple[tuple[str, ...], JoinSide]
 
 
 class SolutionTable:
-    """Solutions as columns of one length, ``size``, at most ``largest`` so far; at first one without variables."""
+    """Solutions as columns of length ``size``; ``largest`` is the maximum so far. Starts with one empty solution."""
 
     def __init__(self) -> None:
         self.columns: dict[str, Column] = {}
         self.size, self.largest = 1, 0
 
     def empty(self) -> "SolutionTable":
-        """Another that has nothing joined."""
+        """A new table with one empty solution."""
         return SolutionTable()
 
     def as_side(self) -> Named:
-        """These solutions, to be joined."""
+        """These solutions as the right side of a join."""
         return tuple(self.columns), Solutions(self)
 
     def filter(self, condition: PendingCondition) -> None:
-        """Keep the solutions for whose variables a condition holds."""
+        """Keep the solutions for which a condition holds."""
         columns = [self.columns[name] for name in condition.names]
         kept = None if condition.spans is None else _spanned(condition.spans, *columns)
         self.keep(_kept(condition.holds, columns) if kept is None else kept)
 
     def cost(self, names: Sequence[str], side: JoinSide) -> tuple[int, float]:
-        """How soon to join a side: when all is bound first, then what multiplies the solutions least, products last."""
+        """The join order: sides without open variables, then those that multiply solutions least, then products."""
         bound = self._bound(names)
         if len(bound) == len(names):
             return 0, side.size
@@ -124,12 +124,12 @@ class SolutionTable:
         return 1, side.size / max(1, len(side.index(bound)[0]))
 
     def grown(self, names: Sequence[str], side: JoinSide) -> float:
-        """About how many solutions there are after a join."""
+        """The estimated number of solutions after a join."""
         kind, ratio = self.cost(names, side)
         return self.size * ratio if kind else self.size
 
     def makes(self, more_than: int, names: Sequence[str], side: JoinSide) -> bool:
-        """Whether there are more solutions than that after a join with a side that shares a variable."""
+        """Whether a join with a side that shares a variable gives more than this many solutions."""
         bound = self._bound(names)
         index, several = side.index(bound)
         if not several or self.size * max(map(len, index.values())) <= more_than:
@@ -140,9 +140,9 @@ class SolutionTable:
         return _zipped([self.columns[names[place]] for place in bound])
 
     def join(self, names: Sequence[str], side: JoinSide, needed: frozenset[str], within: Band | None = None) -> None:
-        """Join with a side whose columns are these variables; only needed columns stay.
+        """Join with a side over these variables; only needed columns are kept.
 
-        Solutions that do not hold ``within`` a condition of both may be left out.
+        Solutions that fail the condition ``within`` may be left out.
         """
         if within is not None:
             self._join_within(names, side, needed, within)
@@ -172,12 +172,12 @@ class SolutionTable:
         self.size = len(ones)
 
     def keep(self, kept: list[bool]) -> None:
-        """Keep the solutions at these places."""
+        """Keep the solutions that ``kept`` marks."""
         self.columns = {name: list(compress(column, kept)) for name, column in self.columns.items()}
         self.size = sum(kept)
 
     def _looked_up(self, index: Index, several: bool, keys: Column) -> Column:
-        """The values of an index for the keys; solutions without any go, solutions with several are repeated."""
+        """The values of the keys in an index; solutions without a value are dropped, those with several repeated."""
         values: Column = list(map(index.get, keys))
         kept = [value is not None for value in values]
         if not all(kept):
@@ -189,7 +189,7 @@ class SolutionTable:
         return values
 
     def _multiply(self, side: JoinSide, opened: tuple[int, ...], names: Sequence[str], needed: frozenset[str]) -> None:
-        """Every solution with every row of a side that shares no variable."""
+        """The product with a side that shares no variable."""
         before = self.size
         self._repeat([side.size] * before)
         for place in opened:
@@ -197,7 +197,7 @@ class SolutionTable:
                 self.columns[names[place]] = side.cells((place,)) * before
 
     def _repeat(self, times: list[int]) -> None:
-        """Each solution as often as this; TooMuchError where that is more than a process can hold and stop."""
+        """Repeat each solution; LargeJoinError if the table would become too large."""
         if sum(times) > LARGEST:
             raise LargeJoinError
         self.columns = {
@@ -206,7 +206,7 @@ class SolutionTable:
         self.size = sum(times)
 
     def _add(self, values: Column, names: Sequence[str], needed: frozenset[str]) -> None:
-        """New columns: one, or several from tuples."""
+        """Add one column, or several columns from tuples."""
         columns = [values] if len(names) == 1 else [[value[at] for value in values] for at in range(len(names))]
         self.columns |= {name: column for name, column in zip(names, columns, strict=True) if name in needed}
 
@@ -215,7 +215,7 @@ class SolutionTable:
 
 
 def rows(relation: TripleRelation, triples: list[Triple], tests: Sequence[tuple[int, Test]]) -> list[Triple]:
-    """The triples with the right predicate that belong to a relation."""
+    """The triples of a relation, from triples with its predicate."""
     for at in (0, 2):
         constant = relation.constants[at]
         if constant is not None:
@@ -229,7 +229,7 @@ def rows(relation: TripleRelation, triples: list[Triple], tests: Sequence[tuple[
 
 
 def _kept(holds: Test, columns: Sequence[Column]) -> list[bool]:
-    """Whether a condition holds at each place, asked once for equal terms."""
+    """Whether a condition holds for each row, evaluated once per distinct combination."""
     if len(columns) == 1:
         known = {cell: holds(cell) for cell in set(columns[0])}
         return list(map(known.__getitem__, columns[0]))
@@ -239,7 +239,7 @@ def _kept(holds: Test, columns: Sequence[Column]) -> list[bool]:
 
 
 def _spanned(spans: ValueSpans, left: Column, right: Column) -> list[bool] | None:
-    """Whether a band holds at each place, where searches say so with less effort than tests."""
+    """Whether a band holds for each row; ``None`` if searching would cost more than testing."""
     lefts, rights = set(left), set(right)
     if not spans.worth(len(lefts), len(rights), len(left)) or (span_pairs := spans.of(lefts, rights)) is None:
         return None
@@ -249,7 +249,7 @@ def _spanned(spans: ValueSpans, left: Column, right: Column) -> list[bool] | Non
 
 
 def _distinct(triples: list[Triple]) -> list[Triple]:
-    """Each triple once; subjects that are all different say that they are."""
+    """The distinct triples; a fast path if all subjects differ."""
     if len({triple[0] for triple in triples}) == len(triples):
         return triples
     return list(dict.fromkeys(triples))

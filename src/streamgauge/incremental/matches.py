@@ -1,10 +1,10 @@
-"""OPTIONAL, MINUS and EXISTS, which remember the rows of both sides by key.
+"""OPTIONAL, MINUS and EXISTS, which keep the rows of both sides by key.
 
-A row on the left gives one row while it meets none on the right, another while it meets some, and under OPTIONAL a row
-with each that it meets. Where all rows of a key meet, the change of the output is found key by key (``PerKey``). Where
-columns may be unbound, rows on the left that have the same in them meet the same rows (``PerGroup``). Where a condition
-decides, or pairs are given, each row on the left has the number of rows that it meets (``PerRow``). A change costs the
-pairs of rows, or of groups, that it makes or breaks, not all of its key.
+A left row yields one output while it meets no right row, another while it meets some, and under OPTIONAL one per right
+row that it meets. If all rows of a key meet, the change is computed key by key (``PerKey``). If columns may be
+unbound, left rows that agree in them meet the same rows (``PerGroup``). If a condition decides, or pairs are emitted,
+each left row keeps the number of rows that it meets (``PerRow``). A change costs as much as the pairs of rows, or of
+groups, that it makes or breaks, not as much as all rows of its key.
 """
 
 from abc import ABC, abstractmethod
@@ -23,9 +23,9 @@ from streamgauge.model.terms import Row
 
 @dataclass(frozen=True)
 class MatchOutput:
-    """The rows for rows on the left: ``alone`` while they meet none on the right, ``met`` while they meet some.
+    """The output for left rows: ``alone`` while they meet no right row, ``met`` while they meet some.
 
-    ``pair`` makes the row of both that OPTIONAL gives for each that is met; ``None`` where pairs are not given.
+    ``pair`` merges a left and a right row for OPTIONAL; ``None`` if no pairs are emitted.
     """
 
     alone: Callable[[Bag], Bag]
@@ -38,7 +38,7 @@ def _less(change: Bag, rows: Bag) -> None:
 
 
 class Matching(TwoSided, ABC):
-    """An operator over rows on the left, by whether they meet rows on the right."""
+    """An operator over left rows that depends on whether they meet right rows."""
 
     def __init__(
         self,
@@ -69,21 +69,21 @@ class Matching(TwoSided, ABC):
 
     @abstractmethod
     def _met_by(self, right: Bag, change: Bag) -> None:
-        """Add the change of the rows on the left that a change on the right makes, and remember it."""
+        """Apply a change of the right side, and add its effect on left rows to ``change``."""
 
     @abstractmethod
     def _meet(self, left: Bag, change: Bag) -> None:
-        """Add the change that a change on the left makes, with the right as it is now, and remember it."""
+        """Apply a change of the left side, and add its output given the current right side."""
 
     def _turn(self, change: Bag, rows: Bag, met: bool) -> None:
-        """Rows on the left that met none meet some now, or the other way round."""
+        """Left rows that met no right row now meet some, or the other way round."""
         self._effort.spend(len(rows))
         add_all(change, self._output.met(rows) if met else self._output.alone(rows))
         _less(change, self._output.alone(rows) if met else self._output.met(rows))
 
 
 class PerKey(Matching):
-    """A row meets all that have its key."""
+    """A row meets all rows with its key."""
 
     def _met_by(self, right: Bag, change: Bag) -> None:
         lefts, rights = self._lefts, self._rights
@@ -120,9 +120,9 @@ class PerKey(Matching):
         add_all(change, self._output.met(met))
 
     def _paired(self, lefts: Bag) -> Bag:
-        """A row for each on the left and each on the right that has its key: no two are the same.
+        """The merged rows of left rows and all right rows with their keys, which are all different.
 
-        They are counted before they are made: many that are let go of at once hold all other threads up.
+        They are charged to the budget before they are built: freeing many at once would block all other threads.
         """
         single, bags, rest_of = self._rights.single, self._rights.bags, self._rest
         keys = list(self._lefts.keys_of(lefts))
@@ -147,17 +147,17 @@ class PerKey(Matching):
 
 
 Pair: TypeAlias = tuple[Row, Row, int]
-"""A row on the left, one on the right (or that of both, where pairs are given), and how often the latter is there."""
+"""A left row, a right row (or the merged row if pairs are emitted), and the multiplicity of the latter."""
 
 BATCH: Final = 10_000
-"""Pairs that are held at once: more would be let go of at once too, which holds all other threads up."""
+"""Maximum number of pairs in memory, because freeing many at once would block all other threads."""
 
 Test: TypeAlias = Callable[[Sequence[Pair]], Sequence[bool]]
-"""Which pairs of rows that agree meet."""
+"""Decides which pairs of agreeing rows meet."""
 
 
 class PerRow(Matching):
-    """A row meets those of its key that agree with it and pass a test: how many is remembered for each."""
+    """A row meets the rows of its key that agree with it and pass a test; their number is kept per left row."""
 
     def __init__(
         self,
@@ -218,7 +218,7 @@ class PerRow(Matching):
                 yield (row,), bag
 
     def _passed(self, meetings: Iterable[tuple[Iterable[Row], Bag]]) -> Iterator[Pair]:
-        """The pairs of rows on the left and right that pass the test, which has about ``BATCH`` of them at once."""
+        """The pairs that pass the test, which is applied to about ``BATCH`` pairs at a time."""
         pair, pairs = self._output.pair, list[Pair]()
         for lefts, rights in meetings:
             for row in lefts:
@@ -240,11 +240,11 @@ def _always(_values: Row, _other: Row) -> bool:
 
 
 class PerGroup(Matching):
-    """Rows on the left that have the same key and the same in the columns that may be unbound meet the same rows.
+    """Left rows with the same key and the same loose columns form a group, whose rows meet the same right rows.
 
-    How many these are is remembered for each such group. A worked example: ``OPTIONAL { ?s :extra ?e } FILTER EXISTS
-    { ?o :extra ?e ; :note ?n }``. All rows without ?e meet each row on the right, and a row that comes there changes
-    one number, not one for each of them.
+    Their number is kept per group. A worked example: ``OPTIONAL { ?s :extra ?e } FILTER EXISTS { ?o :extra ?e ; :note
+    ?n }``. All rows without ?e meet every right row, so a new right row changes one number instead of one for each of
+    them.
     """
 
     def __init__(
@@ -256,7 +256,7 @@ class PerGroup(Matching):
         effort: EvaluationBudget,
         meets: Callable[[Row, Row], bool] | None = None,
     ) -> None:
-        """``meets`` says of a group's columns that may be unbound whether they meet a row on the right."""
+        """``meets`` decides whether the loose columns of a group meet a right row."""
         super().__init__(sides, merge, output, variables, effort)
         self._meets_row = meets or _always
         self._loose, others = zip(*merge.loose, strict=True)
@@ -299,7 +299,7 @@ class PerGroup(Matching):
         add_all(change, self._output.alone(alone))
 
     def _begin(self, group: Row, row: Row) -> Bag:
-        """The rows of a group that comes, none yet; one of its rows says what it meets."""
+        """Add an empty group, given one of its rows."""
         times = 0
         for bag in self._rights.meeting(self._lefts.key(row), row):
             self._effort.spend(len(bag))

@@ -1,7 +1,7 @@
-"""The operators of a running query as a plan, and what each of them does while it is watched: changes, rows, CPU.
+"""The operators of a running query as a plan, with their pulls, rows and CPU time while watched.
 
-An operator is watched by a counting ``pull`` in the place of its own, so a query that nobody watches counts nothing.
-Joins of windows whose triples are joined as they arrive are not part of a pull.
+Watching replaces an operator's ``pull`` by a counting one, so that unwatched queries pay nothing. Joins of windows
+that process triples as they arrive are not part of a pull.
 """
 
 from collections.abc import Callable, Iterator
@@ -35,12 +35,12 @@ NAMES: Final = {
     "Reachability": "reachable nodes",
     "Unique": "distinct",
 }
-"""The operators in words, by their classes."""
+"""Display names of operators, by class."""
 
 
 @dataclass(slots=True)
 class OperatorCounts:
-    """The work of an operator since it is watched: pulls, rows of their changes, and its own CPU time (ns)."""
+    """The work of an operator while watched: pulls, rows of its changes, CPU time without its inputs (ns)."""
 
     pulls: int = 0
     rows: int = 0
@@ -49,7 +49,7 @@ class OperatorCounts:
 
 @dataclass(frozen=True, slots=True)
 class PlanStep:
-    """An operator in a plan: how deep below the answer, whether it stands in another place of the plan too."""
+    """An operator in a plan: its depth below the answer, and whether it occurs elsewhere in the plan."""
 
     operator: Operator
     depth: int
@@ -58,7 +58,7 @@ class PlanStep:
 
     @property
     def name(self) -> str:
-        """The operator in words."""
+        """The display name of the operator."""
         return NAMES[type(self.operator).__name__]
 
     @property
@@ -74,12 +74,12 @@ class PlanStep:
 
     @property
     def variables(self) -> tuple[str, ...]:
-        """The columns that the query names."""
+        """The columns that are variables of the query."""
         return tuple(name for name in self.operator.variables if not name.startswith((".", "_:")))
 
     @property
     def kept(self) -> int | None:
-        """How many rows the operator remembers; ``None`` while another thread changes them, or where it keeps none."""
+        """The rows in the operator's state; ``None`` if it has no state, or another thread is changing it."""
         try:
             return self.operator.held if isinstance(self.operator, Stateful) else None
         except RuntimeError:  # a table has changed its size while it was counted
@@ -87,21 +87,21 @@ class PlanStep:
 
 
 def inputs(operator: Operator) -> Iterator[Operator]:
-    """The operators whose changes an operator pulls; what several read is not a step of its own."""
+    """The inputs of an operator; shared operators are resolved to what they share."""
     for value in vars(operator).values():
         if isinstance(value, Tap | Shared) or (hasattr(value, "pull") and hasattr(value, "variables")):
             yield _source(value)
 
 
 def _source(reader: "Operator | Shared") -> Operator:
-    """The operator behind readers of a shared one."""
+    """The operator behind a reader of a shared one."""
     while isinstance(reader, Tap | Shared):
         reader = reader.shared if isinstance(reader, Tap) else reader.inner
     return reader
 
 
 def plan_steps(root: Operator) -> list[PlanStep]:
-    """A root and the operators below it, each before its inputs; what several read is followed once."""
+    """A root and the operators below it, in preorder; the inputs of shared operators are listed once."""
     steps: list[PlanStep] = []
     counts: dict[int, OperatorCounts] = {}
 
@@ -117,7 +117,7 @@ def plan_steps(root: Operator) -> list[PlanStep]:
 
 
 class PlanWatch:
-    """Counts what the operators of a query do, from ``start`` to ``stop``; ``clock`` gives a thread's CPU time (ns)."""
+    """Counts the work of a query's operators from ``start`` to ``stop``; ``clock`` returns CPU time (ns)."""
 
     def __init__(self, tree: OperatorTree, clock: Callable[[], int] = thread_time_ns) -> None:
         self.steps = plan_steps(tree.root)
@@ -126,7 +126,7 @@ class PlanWatch:
         self._own: list[tuple[Operator, Callable[[], Bag] | None]] = []
 
     def start(self) -> None:
-        """Count from now on."""
+        """Begin counting."""
         for step in self.steps:
             if not step.shared:
                 attributes = vars(step.operator)
@@ -135,7 +135,7 @@ class PlanWatch:
         self._tree.watched = True
 
     def stop(self) -> None:
-        """Count no more; the operators are as they were."""
+        """Stop counting, and restore the operators."""
         self._tree.watched = False
         for operator, own in self._own:
             if own is None:
@@ -145,7 +145,7 @@ class PlanWatch:
         self._own.clear()
 
     def _counted(self, pull: Callable[[], Bag], counts: OperatorCounts) -> Bag:
-        """The change of an operator; the CPU time of its inputs is theirs."""
+        """Pull an operator; the CPU time of its inputs is charged to them."""
         begin = self._clock()
         self._below.append(0)
         change: Bag = {}

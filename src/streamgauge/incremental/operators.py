@@ -1,11 +1,11 @@
-"""Operators on signed bags: each pulls the change of its inputs and gives the change of its output.
+"""Operators on signed bags: each pulls the changes of its inputs and returns the change of its output.
 
-A bag maps rows to multiplicities, negative for what goes; no row has 0. Linear operators pass changes, the join is
-bilinear, DISTINCT counts; the state of each is the sum of its changes.
+A bag maps rows to multiplicities, which are negative for removals and never 0. Linear operators pass changes on, the
+join is bilinear, DISTINCT counts; the state of each operator is the sum of its changes.
 
-An operator may have several readers (``Shared``). A reader's pull has the operator pulled first, once in a pull of the
-whole query: its leaves give nothing new within one. Each operator of ``p1*/p2*/.../pn*`` has two readers and two more
-below it, so without that a pull would be 2 ** n.
+An operator may have several readers (``Shared``). It is pulled once per pull of the whole query, whose leaves then
+return nothing new. In ``p1*/p2*/.../pn*`` each operator has two readers, and two more below it, so that otherwise a
+pull would take 2 ** n steps.
 """
 
 from collections import defaultdict
@@ -26,7 +26,7 @@ Delta = Mapping[Row, int]
 
 
 def add(bag: Bag, row: Row, count: int) -> None:
-    """Add ``count`` (of either sign) copies of a row in place."""
+    """Add ``count`` copies of a row in place; negative counts remove."""
     now = bag.get(row, 0) + count
     if now:
         bag[row] = now
@@ -49,7 +49,7 @@ def add_all(bag: Bag, delta: Mapping[Row, int]) -> None:
 
 
 def collect(rows: Iterable[tuple[Row, int]]) -> Bag:
-    """The bag of these signed rows."""
+    """The bag of signed rows."""
     bag: Bag = {}
     for row, count in rows:
         add(bag, row, count)
@@ -57,7 +57,7 @@ def collect(rows: Iterable[tuple[Row, int]]) -> Bag:
 
 
 def repeated(bag: Iterable[tuple[Row, int]]) -> tuple[Row, ...]:
-    """Each row as often as it is there."""
+    """The rows, repeated by their multiplicity."""
     return tuple([row for row, count in bag for _ in range(count)])
 
 
@@ -70,16 +70,16 @@ def difference(after: Mapping[Row, int], before: Mapping[Row, int]) -> Bag:
 
 Key = tuple[Term | None, ...]
 Bound: TypeAlias = tuple[int, ...]
-"""Which of some columns are bound, by their places among them."""
+"""The bound ones of some columns, by their positions."""
 CELL: Final = 64
-"""Characters of a computed value that count as one row."""
+"""Characters of a computed value that count as one row of the budget."""
 
 Take: TypeAlias = Callable[[], Bag]
-"""Gives the change of a leaf since it was last asked; the caller may keep it."""
+"""Returns the change of a leaf since the last call; the caller owns it."""
 
 
 class Operator(Protocol):
-    """A node of the running query: its columns, those that are bound in every row, and the change since last asked."""
+    """A node of a running query: its columns, those that are bound in every row (``certain``), and its changes."""
 
     variables: tuple[str, ...]
     certain: frozenset[str]
@@ -89,28 +89,28 @@ class Operator(Protocol):
 
 
 class Stateful:
-    """An operator that remembers rows: its attributes that are dicts or indexes."""
+    """An operator with state: its attributes that are dicts or indexes hold rows."""
 
     def tables(self) -> Iterator[Any]:
-        """The tables in which rows are remembered; not to be changed."""
+        """The tables of rows; read-only."""
         return (table for table in vars(self).values() if isinstance(table, dict | Index))
 
     @property
     def held(self) -> int:
-        """How many rows are remembered."""
+        """The number of rows in the state."""
         return sum(map(len, self.tables()))
 
     def forget(self) -> None:
-        """Begin again: the next pull is a change from nothing."""
+        """Reset: the next pull is a change from the empty state."""
         for table in self.tables():
             table.clear()
 
 
 class Index:
-    """Rows by key with their counts: the only row of a key in ``single``, a bag where there are several in ``bags``.
+    """Rows by key with their counts: ``single`` holds keys with one row, ``bags`` those with several.
 
-    A key is in one of both. Most keys have one row, which needs no bag of its own.
-    ``keys_of`` gives the key of each of many rows.
+    A key is in exactly one of the two. Most keys have one row, which needs no bag of its own.
+    ``keys_of`` maps rows to keys in bulk.
     """
 
     def __init__(self, key: Callable[[Row], Row], keys: Callable[[Iterable[Row]], Iterable[Row]] | None = None) -> None:
@@ -133,7 +133,7 @@ class Index:
         self.bags.clear()
 
     def get(self, key: Key) -> Bag:
-        """The rows with this key, not to be changed."""
+        """The rows with this key; read-only."""
         only = self.single.get(key)
         if only is not None:
             return {only[0]: only[1]}
@@ -145,11 +145,11 @@ class Index:
         return (bag,) if bag else ()
 
     def parts(self) -> Iterator[Mapping[Key, Bag]]:
-        """The tables of bags that it has beside ``single``; each holds all of the other rows, or some of them again."""
+        """The tables of bags beside ``single``; some rows may be in several of them."""
         yield self.bags
 
     def count(self, row: Row) -> int:
-        """How many copies of a row there are."""
+        """The multiplicity of a row."""
         key = self.key(row)
         only = self.single.get(key)
         if only is not None:
@@ -183,7 +183,7 @@ class Index:
                 del single[key]
 
     def _part(self, rows: Bag) -> None:
-        """Have just these rows, of which some have the same key."""
+        """Set the content to these rows, some of which share a key."""
         bags: defaultdict[Key, Bag] = defaultdict(dict)
         for key, (row, count) in zip(self.keys_of(rows), rows.items(), strict=True):
             bags[key][row] = count
@@ -199,11 +199,11 @@ class Index:
 
 
 class LooseIndex(Index):
-    """Bags of rows by key and by columns of which some are unbound in some rows.
+    """Bags of rows by key and by loose columns, which are unbound in some rows.
 
-    Such a column of two rows agrees where it is equal, or unbound in one of them. So the rows are parted by which of
-    these columns they bind; a part is looked up by those that the other row binds too. ``own`` and ``other`` are the
-    columns of this side and of the other. The first lookup of a kind goes through the part, and its table is kept.
+    A loose column of two rows agrees if it is equal, or unbound in one of them. Rows are therefore partitioned by the
+    loose columns that they bind, and a partition is looked up by those that the other row binds too. ``own`` and
+    ``other`` are the loose columns of both sides. The first lookup of a kind scans the partition; its table is kept.
     """
 
     def __init__(self, key: Callable[[Row], Row], own: Sequence[int], other: Sequence[int]) -> None:
@@ -217,7 +217,7 @@ class LooseIndex(Index):
         self._tables.clear()
 
     def parts(self) -> Iterator[Mapping[Key, Bag]]:
-        """The bags by key, and the tables of rows that bind the same of the loose columns."""
+        """The bags by key, and the tables of each partition."""
         yield from super().parts()
         for tables in self._tables.values():
             yield from tables.values()
@@ -235,7 +235,7 @@ class LooseIndex(Index):
         return bags
 
     def _table(self, bound: Bound, both: Bound) -> defaultdict[Key, Bag]:
-        """The rows that bind ``bound`` of the loose columns, by their key and ``both`` of these."""
+        """The rows that bind the loose columns ``bound``, by their key and the columns ``both``."""
         table = self._tables[bound][both] = defaultdict(dict)
         for bag in self._tables[bound][bound].values():
             for row, count in bag.items():
@@ -271,7 +271,7 @@ class LeafSource:
 
 
 class Constant(Stateful):
-    """Inline data: everything at the first pull, nothing later."""
+    """VALUES: all rows at the first pull, nothing later."""
 
     def __init__(self, variables: tuple[str, ...], rows: Sequence[Row]) -> None:
         self.variables = variables
@@ -280,7 +280,7 @@ class Constant(Stateful):
         self._given = False
 
     def forget(self) -> None:
-        """Give the rows again."""
+        """Reset: return the rows once more."""
         self._given = False
 
     def pull(self) -> Bag:
@@ -299,7 +299,7 @@ class FilterRows:
         self._inner, self.condition = inner, condition
 
     def pull(self) -> Bag:
-        """The rows of the change for which the condition holds."""
+        """The change, filtered."""
         change = self._inner.pull()
         if not change:
             return change
@@ -308,14 +308,14 @@ class FilterRows:
 
 
 class Compute:
-    """BIND and SELECT expressions: one more column, unbound where the expression errs."""
+    """BIND and SELECT expressions: an additional column, unbound if the expression is an error."""
 
     def __init__(self, inner: Operator, name: str, value: Batch, effort: EvaluationBudget) -> None:
         self.variables, self.certain = (*inner.variables, name), inner.certain
         self._inner, self._value, self._effort = inner, value, effort
 
     def pull(self) -> Bag:
-        """The rows of the change with their values."""
+        """The change with the computed column."""
         change = self._inner.pull()
         if not change:
             return change
@@ -325,7 +325,7 @@ class Compute:
 
 
 class Pick:
-    """Projection, by name; a name that the input does not have is unbound."""
+    """Projection by name; names that the input lacks are unbound."""
 
     def __init__(self, inner: Operator, variables: tuple[str, ...]) -> None:
         self.variables, self.certain = variables, inner.certain & frozenset(variables)
@@ -334,7 +334,7 @@ class Pick:
         self._injective = frozenset(inner.variables) <= frozenset(variables)
 
     def pull(self) -> Bag:
-        """The change, column by column."""
+        """The projected change."""
         change = self._inner.pull()
         if not change:
             return change
@@ -358,7 +358,7 @@ class Both:
 
 
 class Unique(Stateful):
-    """DISTINCT: a row comes with its first copy and goes with its last."""
+    """DISTINCT: a row is added with its first copy and removed with its last."""
 
     def __init__(self, inner: Operator) -> None:
         self.variables, self.certain = inner.variables, inner.certain
@@ -366,7 +366,7 @@ class Unique(Stateful):
         self._counts: Bag = {}
 
     def pull(self) -> Bag:
-        """Rows whose number of copies rose from, or fell to, nothing."""
+        """The rows whose multiplicity rose from 0 or fell to 0."""
         change: Bag = {}
         counts = self._counts
         for row, count in self._inner.pull().items():
@@ -383,7 +383,7 @@ class Unique(Stateful):
 
 
 def picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Row], Row]:
-    """A function from a row over ``variables`` to the row over ``wanted`` (unbound where it is missing)."""
+    """A function from rows over ``variables`` to rows over ``wanted``; missing columns are unbound."""
     positions = [variables.index(name) if name in variables else -1 for name in wanted]
     if positions == list(range(len(variables))):
         return lambda row: row
@@ -398,7 +398,7 @@ def picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Row], R
 
 
 def row_picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Iterable[Row]], Iterable[Row]]:
-    """As ``picker``, a function of many rows."""
+    """``picker`` in bulk."""
     if tuple(wanted) == tuple(variables):
         return iter
     if len(wanted) == 1 and wanted[0] in variables:
@@ -409,18 +409,18 @@ def row_picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Ite
 
 @dataclass
 class Pull:
-    """The pull of a whole query that is under way, by its number; of several queries while they are ``together``."""
+    """The number of the current pull of a whole query; one number for several queries while ``together``."""
 
     number: int = 0
     together: bool = False
 
     def begin(self) -> None:
-        """A query is pulled."""
+        """Begin the pull of a query."""
         self.number += not self.together
 
 
 class Shared(Stateful):
-    """An operator whose changes are handed to all of its taps; ``pull`` is the query's."""
+    """An operator whose changes go to all of its taps; ``pull`` is the query's."""
 
     def __init__(self, inner: Operator, pull: Pull) -> None:
         self.inner, self._pull, self._fetched = inner, pull, -1
@@ -428,26 +428,26 @@ class Shared(Stateful):
 
     @property
     def held(self) -> int:
-        """How many rows wait for a reader."""
+        """The number of rows that wait for a reader."""
         return sum(len(tap.pending) for tap in self._taps)
 
     def tables(self) -> Iterator[Any]:
-        """The rows that wait for each reader; not to be changed."""
+        """The rows that wait for each reader; read-only."""
         return (tap.pending for tap in self._taps)
 
     def forget(self) -> None:
-        """Begin again from nothing."""
+        """Reset."""
         for tap in self._taps:
             tap.pending = {}
 
     def tap(self) -> "Tap":
-        """One more reader; all of them are made before the first change."""
+        """Add a reader; all readers are added before the first change."""
         tap = Tap(self)
         self._taps.append(tap)
         return tap
 
     def fetch(self) -> None:
-        """Hand the change since the last time to every tap, unless this pull of the query has done so."""
+        """Pull the operator and hand its change to all taps, once per pull of the query."""
         if self._fetched == self._pull.number:
             return
         self._fetched = self._pull.number
@@ -477,11 +477,11 @@ class Tap:
 
 
 PRESENT = "1"
-"""In a key, at the place of a column that is bound in the row."""
+"""Marks a bound column in the keys of ``Keyed``."""
 
 
 class Keyed:
-    """One more column that tells rows apart by some of their columns: which are bound, then their values."""
+    """An additional column that identifies some columns of a row: which are bound, then their values."""
 
     def __init__(self, inner: Operator, name: str, by: Sequence[str]) -> None:
         self.variables, self.certain = (*inner.variables, name), inner.certain | {name}
@@ -489,7 +489,7 @@ class Keyed:
         self._at = [inner.variables.index(column) for column in by]
 
     def pull(self) -> Bag:
-        """The rows of the change with their keys."""
+        """The change with the key column."""
         return {(*row, self._key(row)): count for row, count in self._inner.pull().items()}
 
     def _key(self, row: Row) -> str:

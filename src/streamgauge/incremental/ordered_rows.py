@@ -1,4 +1,4 @@
-"""Rows by key and, where a key has many, in the order of a value, so that those within a ``Band`` are searched for."""
+"""Rows by key and, for keys with many rows, sorted by a value, so that those within a ``Band`` are found by search."""
 
 from bisect import bisect_left
 from collections import defaultdict
@@ -20,14 +20,14 @@ ValueOf: TypeAlias = Callable[[Row], Term | None]
 KeyOf: TypeAlias = Callable[[Row], Row]
 KeysOf: TypeAlias = Callable[[Iterable[Row]], Iterable[Row]]
 Probe: TypeAlias = tuple[Term, int]
-"""A value of the other side, and how many copies of a row with it come (or go)."""
+"""A value of the other side, and the signed number of copies of its row."""
 
 
 class ValueRun:
-    """Rows by a value of one kind, in its order; ``terms`` has a term for each value.
+    """Rows sorted by values of one kind; ``terms`` has a term per value.
 
-    ``spans`` has the places between which values pass beside terms of the other side, until the order changes;
-    ``away``: how far from its term's value the last of them began and ended.
+    ``spans`` caches, per term of the other side, the positions of matching values until the order changes;
+    ``away``: the distances of the last interval's ends from its term's value.
     """
 
     def __init__(self, kind: Kind) -> None:
@@ -38,7 +38,7 @@ class ValueRun:
         self.away: tuple[Any, Any] = (0, 0)
 
     def add(self, value: Any, term: Term, row: Row, count: int) -> None:
-        """Add copies of a row (of either sign)."""
+        """Add copies of a row; a negative count removes."""
         bag = self.bags.get(value)
         if bag is None:
             self.bags[value], self.terms[value] = {row: count}, term
@@ -52,18 +52,18 @@ class ValueRun:
             del self.bags[value], self.terms[value]
 
     def term(self, at: int) -> Term:
-        """A term with the value at this place."""
+        """A term with the value at this position."""
         return self.terms[self.order[at]]
 
     def between(self, start: int, end: int) -> Iterator[Bag]:
-        """The rows of the values at these places."""
+        """The rows of the values at these positions."""
         return map(self.bags.__getitem__, self.order.islice(start, end))
 
 
 class BandSearch:
-    """The limits of a band, compiled, for the values of one side in order.
+    """The compiled limits of a band, for searching the sorted values of one side.
 
-    ``way``: greater values pass wherever a value does (true), or less ones (false); ``None`` where neither do.
+    ``way``: ``True`` if all values above a matching one match too, ``False`` if all below do, ``None`` if neither.
     """
 
     def __init__(self, band: Band, left: bool) -> None:
@@ -78,7 +78,7 @@ class BandSearch:
         self.way = ways.pop() if len(ways) == 1 else None
 
     def span(self, run: ValueRun, probe: Term) -> tuple[int, int]:
-        """The places of a run from and up to which values pass beside a value of the other side."""
+        """The interval of positions of a run whose values match a value of the other side."""
         span = run.spans.get(probe)
         if span is None:
             if len(run.spans) >= REMEMBERED_VALUES:
@@ -95,7 +95,7 @@ class BandSearch:
         return span
 
     def _near(self, run: ValueRun, value: Any) -> tuple[int, int]:
-        """Where a search begins: where the value would stand, or as far from there as the last search ended."""
+        """Where to begin a search: at the value's own position, or as far from it as the last search ended."""
         if self.direct:
             at = run.order.bisect_left(value)
             return at, at
@@ -103,7 +103,7 @@ class BandSearch:
         return run.order.bisect_left(start), run.order.bisect_left(end)
 
     def _away(self, run: ValueRun, value: Any, ends: tuple[int, int], before: tuple[Any, Any]) -> tuple[Any, Any]:
-        """How far from a value the ends of its span are, as before where an end is that of the run."""
+        """The distances of an interval's ends from a value; unchanged for an end at the end of the run."""
         start, end = (
             run.order[at] - sign * value if 0 < at < len(run.order) else away
             for at, sign, away in zip(ends, self._signs, before, strict=True)
@@ -111,7 +111,7 @@ class BandSearch:
         return start, end
 
     def reaches(self, run: ValueRun, probe: Term) -> bool:
-        """Whether any value of a run passes beside a value of the other side: an end of it where one end passes."""
+        """Whether any value of a run matches a value of the other side; one end decides if ``way`` is known."""
         if self.way is None:
             start, end = self.span(run, probe)
             return start < end
@@ -119,7 +119,7 @@ class BandSearch:
         return all(holds((term, probe) if self._left else (probe, term)) for holds, _ in self._limits)
 
     def clipped(self, run: ValueRun, probe: Term, start: int, end: int) -> tuple[int, int]:
-        """The same as ``span`` among the places from ``start`` up to ``end``, searched for from these."""
+        """``span`` within the positions ``start`` to ``end``, searched from there."""
         for holds, rising in self._limits:
             passes = self._passing(run.term, probe, holds, rising)
             border = bisect_left(range(end), True, *galloped(passes, start, end, start if rising else end), key=passes)
@@ -129,10 +129,10 @@ class BandSearch:
     def searched(
         self, term: Callable[[int], Term], count: int, probe: Term, near: tuple[int, int] | None = None
     ) -> tuple[int, int]:
-        """The places between which values pass beside ``probe``, among ``count`` values in order.
+        """The interval of positions whose values match ``probe``, among ``count`` sorted values.
 
-        ``term`` gives a term with the value at a place. ``near`` are places close to which the search begins; without
-        them it begins in the middle.
+        ``term`` returns a term with the value at a position. ``near``: positions where the search for each end begins;
+        without them it begins in the middle.
         """
         start, end = 0, count
         for holds, rising in self._limits:
@@ -145,19 +145,19 @@ class BandSearch:
     def _passing(
         self, term: Callable[[int], Term], probe: Term, holds: Callable[[Row], bool], rising: bool
     ) -> Callable[[int], bool]:
-        """Whether a place is at the border of a limit or behind."""
+        """A predicate over positions: at or beyond the border of a limit."""
         if self._left:
             return lambda at: holds((term(at), probe)) is rising
         return lambda at: holds((probe, term(at))) is rising
 
 
 def galloped(passes: Callable[[int], bool], low: int, high: int, near: int) -> tuple[int, int]:
-    """Places between which the first place lies that ``passes``, from ``low`` up to ``high``, by galloping search.
+    """Bounds around the first position that ``passes``, between ``low`` and ``high``, by galloping search.
 
-    All places behind one that passes pass too. Steps away from ``near`` double each time, so that a border at distance
-    d is found, with a bisection of what this returns, after about 2 log d tests (Bentley, Yao, IPL 5(3), 1976).
+    All positions after one that passes pass too. Steps away from ``near`` double, so that a border at distance d is
+    found, with a bisection of the result, after about 2 log d tests (Bentley, Yao, IPL 5(3), 1976).
 
-    A worked example: the first that passes is 9, ``near`` is 4. 4, 5 and 7 fail and 11 passes, which leaves 8 to 11.
+    A worked example: 9 is the first to pass, ``near`` is 4. 4, 5 and 7 fail and 11 passes, which leaves 8 to 11.
     """
     near, step = min(max(near, low), high), 1
     if near < high and not passes(near):
@@ -172,7 +172,7 @@ def galloped(passes: Callable[[int], bool], low: int, high: int, near: int) -> t
 
 
 class OrderedRows:
-    """The rows of one key in order, by the kinds of their values; ``odd`` are those without a place in an order."""
+    """The sorted rows of one key, a run per kind of values; ``odd`` are rows whose values cannot be sorted."""
 
     def __init__(self, search: BandSearch) -> None:
         self.search = search
@@ -180,7 +180,7 @@ class OrderedRows:
         self.odd: Bag = {}
 
     def add(self, row: Row, count: int, term: Term | None) -> None:
-        """Add copies of a row with this value; one without a value meets nothing."""
+        """Add copies of a row with this value; a row without a value meets nothing."""
         if term is None:
             return
         place_ = place(term, self.search.direct)
@@ -193,12 +193,12 @@ class OrderedRows:
             run.add(place_[1], term, row, count)
 
     def meeting(self, probe: Term) -> list[Bag]:
-        """The rows that a value of the other side may meet, which has a place itself."""
+        """The rows that a sortable value of the other side may meet."""
         bags = [bag for run in self.runs.values() for bag in run.between(*self.search.span(run, probe))]
         return [*bags, self.odd] if self.odd else bags
 
     def covers(self, term: Term) -> bool:
-        """Whether a value that is there passes wherever this one does."""
+        """Whether some present value matches wherever this one does."""
         place_ = place(term, self.search.direct)
         run = None if place_ is None else self.runs.get(place_[0])
         if place_ is None or run is None or not run.order:
@@ -208,7 +208,7 @@ class OrderedRows:
         return bool(place_[1] <= run.order[-1] if self.search.way else run.order[0] <= place_[1])
 
     def around(self, term: Term) -> list[Term] | None:
-        """The values next to one, or its own where it is there; ``None`` where others of no order with it are there."""
+        """The neighbours of a value, or itself if present; ``None`` if some values are not comparable with it."""
         place_ = place(term, self.search.direct)
         if place_ is None or self.odd or any(run.order for kind, run in self.runs.items() if kind != place_[0]):
             return None
@@ -225,7 +225,7 @@ class OrderedRows:
         return [*(bag for run in self.runs.values() for bag in run.bags.values()), self.odd]
 
     def net(self, probes: Sequence[Probe]) -> Iterator[tuple[Bag, int]]:
-        """The rows in order that values of the other side meet, with the sum of copies that is not 0."""
+        """The sorted rows that the probes meet, with the sum of their copies unless it is 0."""
         for run in self.runs.values():
             # A sweep over the ends of all intervals. Where copies cancel out, as those of a row that was replaced by
             # one with a similar value, the rows between are not looked at.
@@ -244,9 +244,9 @@ class OrderedRows:
 
 
 class OrderedIndex(Index):
-    """Bags of rows by key; where a key has many that are looked at often, also in the order of a value.
+    """Bags of rows by key; keys with many rows that are probed often are also sorted by a value.
 
-    ``own`` gives the value of a row of this side, ``other`` that of a row of the other side.
+    ``own`` returns the value of a row of this side, ``other`` that of a row of the other side.
     """
 
     def __init__(self, key: KeyOf, keys: KeysOf, own: ValueOf, other: ValueOf, search: BandSearch) -> None:
@@ -263,7 +263,7 @@ class OrderedIndex(Index):
         self._scans.clear()
 
     def parts(self) -> Iterator[Mapping[Key, Bag]]:
-        """The table by key, and those by value."""
+        """The table by key, and the sorted ones."""
         yield from super().parts()
         for ordered in self._ordered.values():
             yield from (run.bags for run in ordered.runs.values())
@@ -282,7 +282,7 @@ class OrderedIndex(Index):
                 self._ordered[key].add(row, count, self.own(row))
 
     def ordered(self, key: Key, looks: int) -> OrderedRows | None:
-        """The many rows of a key in order, for so many looks; ``None`` where they are to be tested one by one."""
+        """The sorted rows of a key, for this many probes; ``None`` if testing one by one is still cheaper."""
         rows = self._ordered.get(key)
         if rows is not None:
             return rows
@@ -296,7 +296,7 @@ class OrderedIndex(Index):
         return rows
 
     def has_place(self, term: Term) -> bool:
-        """Whether rows that meet a value of the other side can be searched for."""
+        """Whether a value of the other side can be searched for."""
         return place(term, self._search.direct) is not None
 
     def meeting(self, key: Key, row: Row) -> Sequence[Bag]:
@@ -312,19 +312,19 @@ class OrderedIndex(Index):
 
 
 class ValueSpans:
-    """Which values of two sides pass a band beside each other, by search among those of the right side in order."""
+    """Which values of two sides satisfy a band, by search among the sorted values of the right side."""
 
     def __init__(self, band: Band) -> None:
         self._direct, self._limits, self._search = band.direct, len(band.limits), BandSearch(band, False)
 
     def worth(self, lefts: int, rights: int, rows: int) -> bool:
-        """Whether searches for so many values test less than so many rows, each by itself, would."""
+        """Whether searching for the distinct values takes fewer tests than testing all rows."""
         return 2 * lefts * self._limits * rights.bit_length() <= rows
 
     def of(self, lefts: Iterable[Term], rights: Iterable[Term]) -> tuple[list[tuple[int, int]], list[int]] | None:
-        """For each term on the left the places between which values pass, and the place of each term on the right.
+        """For each left term the interval of matching positions, and the position of each right term.
 
-        ``None`` where a value has no place in an order, or those on the right are of several kinds.
+        ``None`` if a value cannot be sorted, or those on the right are of several kinds.
         """
         probes, terms = list(lefts), list(rights)
         probe_places = [place(term, self._direct) for term in probes]
@@ -344,10 +344,10 @@ class ValueSpans:
 def pairs_within(
     band: Band, lefts: Iterable[tuple[Hashable, Term]], rights: Iterable[tuple[Hashable, Term]], limit: int
 ) -> tuple[list[int], list[int]]:
-    """Places of rows on the left and on the right, side by side, that have the same key and may meet under a band.
+    """The positions of left and right rows, pair by pair, that have the same key and may meet under a band.
 
-    A row is its key and the value that the band compares. Those with values that have no place in an order may meet
-    all. LargeJoinError for more than ``limit`` pairs.
+    A row is given as its key and the value that the band compares. Rows with values that cannot be sorted may meet
+    all rows. LargeJoinError for more than ``limit`` pairs.
     """
     search = BandSearch(band, False)
     ordered: defaultdict[Hashable, OrderedRows] = defaultdict(lambda: OrderedRows(search))

@@ -1,8 +1,8 @@
-"""Repeated property paths: the pairs of nodes that steps of a graph connect, kept while edges come and go.
+"""Repeated property paths: the pairs of nodes that they connect, maintained under changes of edges.
 
-Property paths with ``*``, ``+`` and ``?`` give the nodes that requested nodes reach (SPARQL 1.1, 18.4, ZeroLengthPath
-and ALP): pairs are a set; a path of length zero joins every node of the graph, and every constant at an end of the
-path, with itself.
+Property paths with ``*``, ``+`` and ``?`` return the nodes reachable from given nodes (SPARQL 1.1, 18.4,
+ZeroLengthPath and ALP): pairs are a set; a path of length zero connects every node of the graph, and every constant
+at an end of the path, with itself.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,7 +20,7 @@ _ONCE: Final = "?"
 
 
 class GraphNodes:
-    """The terms in two columns, each as often as it stands there."""
+    """The terms of two columns, with multiplicity."""
 
     variables: tuple[str, ...] = (NODE,)
     certain: frozenset[str] = frozenset(variables)
@@ -29,15 +29,15 @@ class GraphNodes:
         self._pairs = pairs
 
     def pull(self) -> Bag:
-        """The change, one column after the other."""
+        """The change of both columns."""
         change = self._pairs.pull()
         return collect(((cell,), count) for row, count in change.items() for cell in row)
 
 
 class Reachability(Stateful):
-    """The pairs (start, end) for the starts that ``demand`` holds: along ``edges``, and in place for those of ``same``.
+    """The pairs (start, end) of the starts in ``demand``: along ``edges``, and of length zero for nodes in ``same``.
 
-    All three inputs are sets. With the modifier ``?`` one step is made, otherwise any number.
+    All three inputs are sets. The modifier ``?`` allows one step, the others any number.
     """
 
     variables: tuple[str, ...] = (START, END)
@@ -51,22 +51,22 @@ class Reachability(Stateful):
         self.forget()
 
     def forget(self) -> None:
-        """Begin again from nothing."""
+        """Reset."""
         self._nodes = SteppedNodes(self._effort) if self._once else ReachedNodes(self._effort)
         self._own: set[Term] = set()
         self._placed: set[Term] = set()
 
     @property
     def held(self) -> int:
-        """How many edges, starts and ends it remembers."""
+        """The number of edges, starts and ends in the state."""
         return self._nodes.held + len(self._own)
 
     def tables(self) -> Iterator[Any]:
-        """The tables of edges and ends; not to be changed."""
+        """The tables of edges and ends; read-only."""
         return self._nodes.tables()
 
     def pull(self) -> Bag:
-        """The pairs that came and went."""
+        """The change of the pairs."""
         came, gone = _signed(self._edges.pull())
         demanded, dropped = _signed(self._demand.pull())
         touched: list[Term] = []
@@ -88,7 +88,7 @@ class Reachability(Stateful):
         return change
 
     def _place(self, touched: Iterable[Term], change: Bag) -> None:
-        """Add the pairs of a node with itself, where a node does not reach itself by an edge."""
+        """Add the pairs of length zero of nodes that do not reach themselves over edges."""
         for node in touched if self._own or self._placed else ():
             placed = node in self._own and node in self._nodes.starts and node not in self._nodes.ends(node)
             if placed is not (node in self._placed):
@@ -97,7 +97,7 @@ class Reachability(Stateful):
 
 
 def _signed(change: Bag) -> tuple[list[Row], list[Row]]:
-    """The rows that came, and those that went."""
+    """The added and the removed rows."""
     came, gone = list[Row](), list[Row]()
     for row, count in change.items():
         (came if count > 0 else gone).append(row)
@@ -105,17 +105,17 @@ def _signed(change: Bag) -> tuple[list[Row], list[Row]]:
 
 
 def _edges(rows: Sequence[Row]) -> Sequence[Edge]:
-    """Rows of two terms, both bound."""
+    """Rows of two bound terms."""
     return cast(Sequence[Edge], rows)
 
 
 def _nodes(rows: Sequence[Row]) -> list[Term]:
-    """The terms of rows of one, which is bound."""
+    """The terms of rows of one bound term."""
     return [node for (node,) in rows if node is not None] if rows else []
 
 
 class PathSolutions:
-    """Pairs put in the place of two nodes of a pattern: constants and a variable at both ends must agree."""
+    """Pairs as solutions of a pattern: constants, and a variable at both ends, must agree."""
 
     def __init__(self, pairs: Operator, nodes: tuple[al.Node, al.Node]) -> None:
         self.variables = tuple(dict.fromkeys(node.name for node in nodes if isinstance(node, al.Var)))
@@ -124,7 +124,7 @@ class PathSolutions:
         self._at = [nodes.index(al.Var(name)) for name in self.variables]
 
     def pull(self) -> Bag:
-        """The change over the variables."""
+        """The change of the solutions."""
         one, two = self._nodes
         pairs = self._pairs.pull()
         if self._at == [0, 1]:

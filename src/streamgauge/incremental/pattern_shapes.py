@@ -1,12 +1,12 @@
-"""Basic graph patterns that are alike but for names and constants; those of windows are joined once.
+"""Basic graph patterns that differ only in names and constants; over windows they are joined once.
 
-A hundred queries ask for the readings of a sensor each. Their patterns are joined as one, in which a variable stands
-for the sensor, and each solution goes to those that asked for its sensor: an element costs the same however many
-queries there are.
+If a hundred queries select the readings of one sensor each, their patterns are joined as one with a variable for the
+sensor, and each solution goes to the queries of its sensor: the cost of an element does not depend on the number of
+queries.
 
 A worked example: ``?o :sensor :s1 ; :value ?v`` and ``?x :sensor :s2 ; :value ?y``. Both are joined as ``?v0 :sensor
 ?c0 ; :value ?v1 FILTER(?c0 IN (:s1, :s2))``. The solution c0 = :s2, v0 = o7, v1 = 5 goes to the second, as x = o7,
-y = 5. Only one constant may differ: with two, solutions for pairs of constants would be found that nobody asks for.
+y = 5. Only one constant may differ: with two, the join would also find pairs of constants that no query has.
 """
 
 from collections import defaultdict
@@ -23,7 +23,7 @@ from streamgauge.query.traversal import with_names
 
 @dataclass(frozen=True, slots=True)
 class PatternShape:
-    """Patterns over variables ``v0``, ``v1`` ... and, for constants, ``c0``, ``c1`` ...; rows are over ``output``."""
+    """Patterns over the variables ``v0``, ``v1`` ... and ``c0``, ``c1`` ... for constants; rows are over ``output``."""
 
     patterns: tuple[TriplePattern, ...]
     conditions: tuple[Expression, ...]
@@ -33,7 +33,7 @@ class PatternShape:
 
 @dataclass
 class _Naming:
-    """The new names of variables and constants, in order of first appearance."""
+    """New names for variables and constants, in order of first appearance."""
 
     variables: dict[str, str] = field(default_factory=dict)
     constants: dict[Term, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class _Naming:
         return Var(self.constants.setdefault(node, f"c{len(self.constants)}"))
 
     def pattern(self, pattern: TriplePattern) -> TriplePattern:
-        """A predicate and a class stay: they say which facts are of concern at all."""
+        """Predicates and classes stay, because they determine which facts are relevant."""
         predicate = pattern.predicate
         if not isinstance(predicate, Var | str):
             raise TypeError("a property path is not a triple pattern: normalise the query first")
@@ -62,7 +62,7 @@ class _Naming:
 
 
 def shape(bgp_request: BgpRequest) -> tuple[PatternShape, tuple[Term, ...]]:
-    """The shape of what is asked, and the constants with which it is."""
+    """The shape of a request, and its constants."""
     naming = _Naming()
     patterns = tuple(map(naming.pattern, bgp_request.bgp.patterns))
     conditions = tuple(map(naming.condition, bgp_request.conditions))
@@ -71,7 +71,7 @@ def shape(bgp_request: BgpRequest) -> tuple[PatternShape, tuple[Term, ...]]:
 
 
 def original(bgp_request: BgpRequest, name: str) -> str:
-    """The name in the pattern of a variable of the shape."""
+    """The name that a variable of the shape has in the request."""
     naming = _Naming()
     for pattern in bgp_request.bgp.patterns:
         naming.pattern(pattern)
@@ -79,14 +79,14 @@ def original(bgp_request: BgpRequest, name: str) -> str:
 
 
 Leaf: TypeAlias = tuple[BgpRequest, Bag]
-"""A pattern that is asked for, and the bag that its solutions are put into."""
+"""A requested pattern, and the bag for its solutions."""
 
 _Asked: TypeAlias = tuple[tuple[Term, ...], Bag]
-"""The constants of a pattern of some shape, and its bag."""
+"""The constants of a pattern, and its bag."""
 
 
 class SharedSolutions:
-    """The solutions of patterns that are joined as one: the first column of ``found`` is the constant of each."""
+    """The solutions of patterns joined as one; the first column of ``found`` is the constant."""
 
     def __init__(self, kind: PatternShape, graph: Node | None, at: int, asked: Sequence[_Asked]) -> None:
         self.found: Bag = {}
@@ -100,7 +100,7 @@ class SharedSolutions:
         self.request = BgpRequest(graph, BGP(patterns), (*kind.conditions, among), (key, *kind.output))
 
     def hand_out(self, change: Bag) -> set[int]:
-        """A change of the solutions goes to those that ask for them: the ids of their bags."""
+        """Distribute a change to the bags of its constants; returns their ids."""
         bags, touched = self._bags, set[int]()
         for row, count in change.items():
             for bag in bags.get(row[0], ()):
@@ -110,7 +110,7 @@ class SharedSolutions:
 
 
 def joined_once(asked: Sequence[Leaf]) -> tuple[list[Leaf], dict[int, SharedSolutions]]:
-    """The patterns to be joined, and the solutions that patterns share by the ids of the bags of these."""
+    """The patterns to join, and the shared solutions by the ids of the bags that they feed."""
     alike: defaultdict[tuple[Node | None, PatternShape], list[_Asked]] = defaultdict(list)
     for request, bag in asked:
         if _is_sharable(request):
@@ -132,7 +132,7 @@ def _is_sharable(request: BgpRequest) -> bool:
 
 
 def _differing(members: Sequence[_Asked]) -> Iterator[tuple[int, list[_Asked]]]:
-    """Of patterns of one shape those that differ in one constant, an IRI, by its place."""
+    """Groups of patterns of one shape that differ in one constant, an IRI, with its position."""
     places = [[constants[at] for constants, _ in members] for at in range(len(members[0][0]))]
     iris = [at for at, terms in enumerate(places) if all(map(_is_iri, terms))]
     if len(members) < 2 or not iris:

@@ -1,13 +1,12 @@
-"""Plans of the joins of a basic graph pattern when one triple comes or goes: relations, access paths, order.
+"""Delta plans for basic graph patterns: relations, access paths and join order for a triple that enters or leaves.
 
-A row on the right side of OPTIONAL, MINUS or EXISTS matters only where a row on the left agrees with it, and every row
-on the left meets the triple patterns that are joined there (``firm``). These are joined to the right side too, and
-their variables are projected away again (``semijoined``): the right side keeps a few rows where it kept all rows of a
-property.
+A right row of OPTIONAL, MINUS or EXISTS matters only if a left row agrees with it, and every left row meets the triple
+patterns that are joined there (``firm``). Joining these to the right side too, and projecting their variables away
+again (``semijoined``), leaves the right side with a few rows instead of all rows of a property.
 
-A worked example: ``?s :memberOf :d1 OPTIONAL { ?s :telephone ?t }``. On the right stands every telephone of everybody.
-Of these, ``SELECT DISTINCT ?s ?t { ?s :telephone ?t . ?s :memberOf :d1 }`` has those of the members of ``:d1``, each as
-often as it was there, which is once. ``?s`` agrees with no row on the left for the others.
+A worked example: ``?s :memberOf :d1 OPTIONAL { ?s :telephone ?t }``. The right side has everybody's telephones.
+``SELECT DISTINCT ?s ?t { ?s :telephone ?t . ?s :memberOf :d1 }`` has those of the members of ``:d1``, with the same
+multiplicity, which is one. No left row agrees with the others.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -50,7 +49,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One join: the pattern that is looked up, and the index."""
+    """One step of a join: the pattern to look up, and the index."""
 
     pattern: int
     path: Path
@@ -58,7 +57,7 @@ class Step:
 
 @dataclass(frozen=True, slots=True)
 class JoinPlan:
-    """The joins when a triple matches pattern ``pattern``."""
+    """The steps for a triple that matches pattern ``pattern``."""
 
     pattern: int
     steps: tuple[Step, ...]
@@ -66,7 +65,7 @@ class JoinPlan:
 
 @dataclass(frozen=True, slots=True)
 class PlannedBgp:
-    """A basic graph pattern with its conditions, ready to be generated; ``relation_of`` is per pattern."""
+    """A planned basic graph pattern; ``relation_of`` maps patterns to relations."""
 
     patterns: tuple[tuple[Node, Node, Node], ...]
     relations: tuple[TripleRelation, ...]
@@ -82,7 +81,7 @@ class PlannedBgp:
 
 @dataclass(frozen=True, slots=True)
 class BgpRequest:
-    """A basic graph pattern over a graph, conditions, and the variables of its rows.
+    """A request for the solutions of a basic graph pattern over a graph: conditions and output variables.
 
     ``None`` is the default graph; a variable stands for each named graph, whose name is in its column.
     """
@@ -94,15 +93,15 @@ class BgpRequest:
 
 
 Feed: TypeAlias = Callable[[Iterable[Triple]], None]
-"""Takes triples that enter a graph, or that leave it."""
+"""Receives the triples that enter, or leave, a graph."""
 
 
 def unheard(_triples: Iterable[Triple]) -> None:
-    """Nothing is done with triples one by one."""
+    """Ignore triples: a feed without readers."""
 
 
 def plan_all(requests: Sequence[BgpRequest]) -> list[PlannedBgp]:
-    """Plans of patterns over one graph: those that differ in their conditions on one variable share a relation.
+    """Plan patterns over one graph; patterns that differ only in conditions on one variable share a relation.
 
     These conditions are then tested while joining, not before.
     """
@@ -120,7 +119,7 @@ def plan_all(requests: Sequence[BgpRequest]) -> list[PlannedBgp]:
 
 
 def merged(planned: Sequence[PlannedBgp]) -> tuple[tuple[TripleRelation, ...], list[PlannedBgp]]:
-    """The relations of all plans, each once, and the plans over them."""
+    """The distinct relations of all plans, and the plans rewritten to them."""
     relations = tuple(dict.fromkeys(chain.from_iterable(request.relations for request in planned)))
     place = {relation: number for number, relation in enumerate(relations)}
     return relations, [
@@ -129,7 +128,7 @@ def merged(planned: Sequence[PlannedBgp]) -> tuple[tuple[TripleRelation, ...], l
 
 
 def _over(planned: PlannedBgp, relations: tuple[TripleRelation, ...], places: Sequence[int]) -> PlannedBgp:
-    """The plan with its relations at these places among others."""
+    """The plan with its relations renumbered to ``places``."""
 
     def moved(step: Step) -> Step:
         return replace(step, path=Path(places[step.path.relation], step.path.bound))
@@ -140,9 +139,9 @@ def _over(planned: PlannedBgp, relations: tuple[TripleRelation, ...], places: Se
 
 
 def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression] = frozenset()) -> PlannedBgp:
-    """Relations, and for each pattern the joins that follow, most-bound first.
+    """Plan a basic graph pattern: its relations, and per pattern the joins that follow, most-bound first.
 
-    Conditions of ``late`` are tested while joining.
+    Conditions in ``late`` are tested while joining.
     """
     patterns = tuple(nodes_of(triple) for triple in bgp.patterns)
     single = [condition for condition in conditions if len(variables_of(condition)) == 1 and condition not in late]
@@ -155,7 +154,7 @@ def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression]
 
 
 def pushable(condition: Expression, bgp: BGP) -> bool:
-    """Whether a condition can be tested inside the joins: fast, and over variables that the pattern binds."""
+    """Whether a condition can be tested inside the joins: it is fast, and the pattern binds its variables."""
     if not is_fast(condition):
         return False
     bound = {node.name for triple in bgp.patterns for node in nodes_of(triple) if isinstance(node, Var)}
@@ -210,7 +209,7 @@ def _plan(
 
 
 def _boundness(nodes: Sequence[Node], relation: TripleRelation, bound: frozenset[str]) -> tuple[int, int, int]:
-    """Whole patterns first, then connected ones with the fewest open columns, more bound ones before others."""
+    """A rank for the join order: fully bound patterns first, then connected ones with few open columns."""
     known = sum(_name(nodes[at]) in bound for at in relation.columns)
     opened = len(relation.columns) - known
     constants = sum(constant is not None for constant in relation.constants)
@@ -226,17 +225,17 @@ def _name(node: Node) -> str | None:
 
 
 def disconnected(bgp: BGP) -> list[BGP]:
-    """The triple patterns in parts that share no variable with each other."""
+    """The connected components of the triple patterns."""
     return _parts(bgp, lambda one, other: not _variables(one).isdisjoint(_variables(other)))
 
 
 def stars(bgp: BGP) -> list[BGP]:
-    """The triple patterns in parts that share no variables but objects of both sides, which many rows may share."""
+    """The triple patterns in parts connected only by objects of both sides, whose values many rows may share."""
     return _parts(bgp, lambda one, other: bool((_variables(one) & _variables(other)) - (_ends(one) & _ends(other))))
 
 
 def _parts(bgp: BGP, tied: Callable[[TriplePattern, TriplePattern], bool]) -> list[BGP]:
-    """The triple patterns in parts between which none is tied to another."""
+    """The components of the triple patterns under the relation ``tied``."""
     parts: list[list[TriplePattern]] = []
     for triple in bgp.patterns:
         met = [part for part in parts if any(tied(triple, other) for other in part)]
@@ -250,16 +249,16 @@ def _variables(triple: TriplePattern) -> frozenset[Var]:
 
 
 def _ends(triple: TriplePattern) -> frozenset[Var]:
-    """The variables of a triple pattern that are its object alone."""
+    """The variables of a triple pattern that occur only as its object."""
     return _variables(triple) - {triple.subject, triple.predicate}
 
 
 def witnessed(pattern: al.Pattern) -> al.Pattern:
-    """A normal pattern under DISTINCT, where parts of it that decide only whether a solution is there are EXISTS.
+    """A normal pattern under DISTINCT, in which parts that only decide whether a solution exists become EXISTS.
 
     A worked example: ``SELECT DISTINCT ?s { ?s :in ?r . ?o :in ?r ; :note ?n }``. With n subjects in one room the
-    join has n rows for each note, and all of them but one give the same ?s. With ``FILTER EXISTS { ?o :in ?r ; :note
-    ?n }`` there are n rows. Parts are told apart as ``stars``, since what is joined by a subject has few rows of a key.
+    join has n rows per note, of which all but one give the same ?s. With ``FILTER EXISTS { ?o :in ?r ; :note
+    ?n }`` there are n rows. Parts are ``stars``, because joins by subject have few rows per key.
     """
     block, conditions = pattern, list[Expression]()
     if isinstance(block, al.Project):
@@ -286,7 +285,7 @@ def witnessed(pattern: al.Pattern) -> al.Pattern:
 def _witnesses(
     parts: Sequence[BGP], shown: frozenset[Var], conditions: Sequence[Expression]
 ) -> tuple[list[BGP], list[BGP]]:
-    """Parts that are kept, and those that are asked for beside them, which leave no product of parts behind."""
+    """The parts to keep, and those to turn into EXISTS without leaving a product behind."""
     kept, parted = list(parts), list[BGP]()
     for part in parts:
         own, rest = _all_of([part]), [other for other in kept if other is not part]
@@ -300,10 +299,10 @@ def _witnesses(
 
 
 def counted(parts: Sequence[BGP], conditions: Iterable[Expression], needed: frozenset[str]) -> bool:
-    """Whether some of the parts have no variable alone that is needed, so that they only say how many solutions are.
+    """Whether some parts have no needed variable of their own, so that they only affect multiplicities.
 
     A worked example: ``SELECT ?r (COUNT(*) AS ?c) { ?s :in ?r . ?o :in ?r } GROUP BY ?r``. With n subjects in a room
-    the join has n * n solutions. Both parts apart have one row for the room, n times, and so has their join.
+    the join has n * n solutions. Separately, both parts have one row per room, n times, and so has their join.
     """
     if len(parts) < 2:
         return False
@@ -316,7 +315,7 @@ def counted(parts: Sequence[BGP], conditions: Iterable[Expression], needed: froz
 
 
 def _pieces(parts: Sequence[BGP]) -> int:
-    """How many pieces parts fall into that share no variable."""
+    """The number of connected components of parts."""
     return len(disconnected(BGP(tuple(chain.from_iterable(part.patterns for part in parts)))))
 
 
@@ -331,11 +330,11 @@ def _filtered(pattern: al.Pattern, conditions: Iterable[Expression]) -> al.Patte
 
 
 MAX_SHARED_PATTERNS: Final = 8
-"""The most triple patterns that a right side has with those of the left: each is told of facts."""
+"""Maximum triple patterns of a right side with those of the left, because each is maintained."""
 
 
 def firm(pattern: al.Pattern) -> tuple[al.TriplePattern, ...]:
-    """Triple patterns over the default graph that every solution of a normal pattern meets; not all of them."""
+    """Triple patterns over the default graph that every solution of a normal pattern matches (a subset of them)."""
     match pattern:
         case al.BGP(patterns=patterns):
             return tuple(pattern for pattern in patterns if isinstance(pattern.predicate, al.Var | str))
@@ -348,11 +347,11 @@ def firm(pattern: al.Pattern) -> tuple[al.TriplePattern, ...]:
 
 
 def semijoined(right: al.Pattern, left: Sequence[al.TriplePattern], counted: bool = True) -> al.Pattern:
-    """The right side as far as it agrees with solutions that meet ``left``; ``counted``: each row as often as before.
+    """The right side restricted to rows that agree with solutions of ``left``; ``counted`` preserves multiplicities.
 
-    The same pattern where that would not make it smaller: it is not a basic graph pattern under simple filters over its
-    variables, it names a term itself, or ``left`` names none that is connected with it. Where rows are not counted they
-    have the variables of ``left`` too.
+    Unchanged if that would not make it smaller: it is not a basic graph pattern under simple filters over its
+    variables, it has a constant itself, or ``left`` has none connected with it. Without ``counted``, rows also have
+    the variables of ``left``.
     """
     block = _block(right)
     if block is None or any(map(_is_bound, block.patterns)):
@@ -365,7 +364,7 @@ def semijoined(right: al.Pattern, left: Sequence[al.TriplePattern], counted: boo
 
 
 def _pruned(more: Sequence[al.TriplePattern], own: set[al.Var]) -> list[al.TriplePattern]:
-    """Without the patterns that name no term and lead to none: they leave out few rows."""
+    """Drop patterns that neither have a constant nor lead to one, because they exclude few rows."""
     kept = list(more)
     while True:
         known = [set(al.triple_variables(pattern)) for pattern in kept]
@@ -398,7 +397,7 @@ def _with_block(pattern: al.Pattern, block: al.BGP) -> al.Pattern:
 
 
 def _connected(block: al.BGP, left: Sequence[al.TriplePattern]) -> list[al.TriplePattern]:
-    """The patterns that share a variable with the block, or with one that does."""
+    """The patterns connected with the block, directly or through others."""
     known = set(al.pattern_variables(block))
     waiting, connected = (
         [pattern for pattern in dict.fromkeys(left) if pattern not in block.patterns],
@@ -412,6 +411,6 @@ def _connected(block: al.BGP, left: Sequence[al.TriplePattern]) -> list[al.Tripl
 
 
 def _is_bound(pattern: al.TriplePattern) -> bool:
-    """Whether a term stands at an end; a class does not count."""
+    """Whether the subject or object is a constant other than a class."""
     is_class = pattern.predicate == RDF_TYPE
     return isinstance(pattern.subject, str) or (isinstance(pattern.object, str) and not is_class)

@@ -1,14 +1,13 @@
-"""From changes of solutions to changes of the answer: one boolean, triples, or the window of ORDER BY with LIMIT.
+"""From changes of solutions to changes of the answer: a boolean, triples, or the range of ORDER BY with LIMIT.
 
-ORDER BY with LIMIT and OFFSET is a sorted index of all rows, of which a window is shown. One row that comes or goes
-moves at most one row over each end of the window, so its cost grows with the logarithm of the number of rows. With
-OFFSET 1 and LIMIT 2, of the rows a c d e the window shows c d. When b comes, at place 1, b enters at the window's first
-place and d, which now stands behind the last one, leaves: b c. When a goes, b leaves at the front and d enters at the
-back: c d.
+ORDER BY with LIMIT and OFFSET keeps all rows sorted and shows a range of positions. An inserted or deleted row moves at
+most one row over each end of the range, so its cost is logarithmic in the number of rows. With OFFSET 1 and LIMIT 2,
+the range of a c d e is c d. When b is inserted at position 1, b enters the range at its front, and d, now behind its
+end, leaves: b c. When a is deleted, b leaves at the front and d enters at the back: c d.
 
-Rows whose keys are equal, or that SPARQL 1.1 (15.1) does not order, stand in an order of their own that is always the
-same: by kind (unbound, blank nodes, IRIs, literals; of literals booleans after numbers and so on), then by the row's
-terms as text, column after column.
+Rows with equal keys, and rows that SPARQL 1.1 (15.1) does not order, are sorted deterministically: by kind (unbound,
+blank nodes, IRIs, literals; among literals, numbers before booleans and so on), then by the row's terms as text,
+column by column.
 """
 
 import re
@@ -38,13 +37,13 @@ _BLANK: Final = re.compile(r"_:\d+")
 
 
 class AnswerStage(Protocol):
-    """Turns changes into changes; it remembers what it needs of those before."""
+    """A stateful stage that maps changes to changes."""
 
     def change(self, delta: Bag) -> Bag:
         """The change of the answer."""
 
     def forget(self) -> None:
-        """Begin again: the next change is one from nothing."""
+        """Reset: the next change starts from the empty state."""
 
 
 class Boolean:
@@ -54,12 +53,12 @@ class Boolean:
         self.forget()
 
     def forget(self) -> None:
-        """Begin again from nothing."""
+        """Reset."""
         self._solutions = 0
         self._shown: Row | None = None
 
     def change(self, delta: Bag) -> Bag:
-        """The row that comes and the one that goes."""
+        """Replace the row if the boolean changed."""
         self._solutions += sum(delta.values())
         row: Row = (TRUE if self._solutions else FALSE,)
         if row == self._shown:
@@ -72,10 +71,10 @@ class Boolean:
 
 
 class Triples:
-    """CONSTRUCT: the set of well-formed triples of the template's instances.
+    """CONSTRUCT: the set of well-formed instances of the template.
 
-    A blank node of the template is a fresh one for each solution, the same as long as the solution is there: its
-    label is made of the solution and of which of its equal copies it is.
+    A blank node of the template is fresh per solution and stable while the solution exists: its label is derived from
+    the solution and the number of its copy.
     """
 
     def __init__(self, template: Sequence[al.TriplePattern], names: Sequence[str]) -> None:
@@ -86,12 +85,12 @@ class Triples:
         self.forget()
 
     def forget(self) -> None:
-        """Begin again from nothing."""
+        """Reset."""
         self._found: Bag = {}
         self._copies: Bag = {}
 
     def change(self, delta: Bag) -> Bag:
-        """Triples whose number of instances rose from, or fell to, nothing."""
+        """The triples whose number of instances rose from 0 or fell to 0."""
         moved: Bag = {}
         for row, count in delta.items():
             before = self._found.get(row, 0)
@@ -108,7 +107,7 @@ class Triples:
         return change
 
     def _instances(self, before: int, after: int) -> range:
-        """The numbers of the copies that come or go; without blank nodes all copies are one."""
+        """The numbers of the copies that are added or removed; without blank nodes, all copies count as one."""
         if self._blank:
             return range(min(before, after), max(before, after))
         return range(1) if bool(before) != bool(after) else range(0)
@@ -127,7 +126,7 @@ class Triples:
 
 
 def is_fresh(node: al.Var) -> bool:
-    """Whether a variable of a template stands for a blank node."""
+    """Whether a variable of a template represents a blank node."""
     return _BLANK.fullmatch(node.name) is not None
 
 
@@ -146,7 +145,7 @@ def _is_triple(cells: Sequence[Term | None]) -> bool:
 
 
 def shape(form: al.QueryForm, names: Sequence[str]) -> AnswerStage | None:
-    """The last stage over solutions with ``names``; ``None`` for SELECT, whose answer the solutions are."""
+    """The last stage over solutions with ``names``; ``None`` for SELECT, whose answer is the solutions."""
     if isinstance(form, al.Ask):
         return Boolean()
     return Triples(form.template, names) if isinstance(form, al.Construct) else None
@@ -160,7 +159,7 @@ def columns(form: al.QueryForm) -> tuple[str, ...]:
 
 
 def wanted(form: al.QueryForm) -> tuple[str, ...]:
-    """The variables of the solutions that the answer is made of."""
+    """The variables of solutions that the answer needs."""
     match form:
         case al.Select(variables=variables):
             return variables
@@ -172,17 +171,17 @@ def wanted(form: al.QueryForm) -> tuple[str, ...]:
 
 
 Place: TypeAlias = tuple[Any, ...]
-"""Where a row stands: its keys, then its terms as text; the row itself is last."""
+"""The sort key of a row: its ORDER BY keys, its terms as text, and the row itself."""
 
 Key: TypeAlias = tuple[al.Expression, bool]
-"""One of ORDER BY, and whether it is descending."""
+"""An expression of ORDER BY, and whether it is descending."""
 
 _UNBOUND: Final = (0,)
 
 
 @dataclass(frozen=True, slots=True)
 class OrderedSlice:
-    """ORDER BY, LIMIT and OFFSET of a query as a whole: ``keys`` over the columns of what is kept, and DISTINCT."""
+    """ORDER BY, LIMIT, OFFSET and DISTINCT of a whole query; ``keys`` are over the columns of its solutions."""
 
     keys: tuple[Key, ...]
     offset: int
@@ -191,9 +190,9 @@ class OrderedSlice:
 
 
 def apart(form: al.QueryForm) -> tuple[al.QueryForm, OrderedSlice | None]:
-    """The query without order, whose rows have the keys' variables too, and its order; ``None`` where it has none.
+    """Separate a query from its order: the query, whose rows include the keys' variables, and the order or ``None``.
 
-    UnsupportedError names what of ORDER BY is not evaluated.
+    UnsupportedError names an unsupported part of ORDER BY.
     """
     pattern, offset, limit, distinct = form.pattern, 0, None, False
     if isinstance(pattern, al.Slice):
@@ -225,9 +224,9 @@ def _check(keys: Sequence[Key]) -> None:
 
 
 class Ranking(Stateful):
-    """From changes of rows over ``names`` to changes of what OFFSET and LIMIT show of their first ``width`` columns.
+    """From changes of rows over ``names`` to changes of the range of OFFSET and LIMIT, over ``width`` columns.
 
-    Every copy of a row has a place. With DISTINCT a row has one, that of the first of its solutions.
+    Every copy of a row has a place. With DISTINCT a row has one place, that of its first solution.
     """
 
     def __init__(self, cut: OrderedSlice, names: Sequence[str], width: int, effort: EvaluationBudget) -> None:
@@ -238,17 +237,17 @@ class Ranking(Stateful):
         self.forget()
 
     def forget(self) -> None:
-        """Begin again from nothing."""
+        """Reset."""
         self._places = SortedList()
         self._solutions: dict[Row, SortedList] = {}
 
     @property
     def held(self) -> int:
-        """How many places there are, and how many solutions stand behind rows that are distinct."""
+        """The number of places, and of the solutions behind distinct rows."""
         return len(self._places) + sum(map(len, self._solutions.values()))
 
     def change(self, delta: Bag) -> Bag:
-        """The change of the rows that are shown; what goes is taken out first."""
+        """The change of the range; removals are applied first."""
         self._effort.spend(sum(map(abs, delta.values())))
         if not self._places and all(count > 0 for count in delta.values()):
             return self._begun(delta)
@@ -262,7 +261,7 @@ class Ranking(Stateful):
         return change
 
     def _begun(self, rows: Bag) -> Bag:
-        """All rows at once, where there are none yet."""
+        """Fill the empty state in bulk."""
         placed = zip(self._placed(list(rows)), rows.values(), strict=True)
         places = [row for place, count in placed for row in (place,) * count]
         if self._distinct:
@@ -273,7 +272,7 @@ class Ranking(Stateful):
         return collect((place[-1][: self._width], 1) for place in self._places.islice(self._first, self._end))
 
     def _placed(self, rows: Sequence[Row]) -> list[Place]:
-        """The places of rows in the order."""
+        """The places of rows."""
         columns = [_keys(values.values(rows), down) for values, down in self._keys]
         texts = [row if None not in row else tuple(cell or "" for cell in row) for row in rows]
         return list(zip(*columns, texts, rows, strict=True))
@@ -287,7 +286,7 @@ class Ranking(Stateful):
             yield from self._leave(place)
 
     def _moved_distinct(self, place: Place, sign: int) -> Iterator[tuple[Place, int]]:
-        """A row moves where the first of its solutions is another one now."""
+        """A distinct row moves if its first solution changes."""
         row = place[-1][: self._width]
         solutions = self._solutions.setdefault(row, SortedList())
         before = solutions[0] if solutions else None
@@ -303,7 +302,7 @@ class Ranking(Stateful):
             yield from () if after is None else self._enter(after)
 
     def _enter(self, place: Place) -> Iterator[tuple[Place, int]]:
-        """One more place: the rows that cross the window's ends because of it."""
+        """Insert a place; yields the rows that cross the ends of the range."""
         at, first, end = self._places.bisect_left(place), self._first, self._end
         self._places.add(place)
         if end is not None and (at >= end or first >= end):
@@ -314,7 +313,7 @@ class Ranking(Stateful):
             yield self._places[end], -1
 
     def _leave(self, place: Place) -> Iterator[tuple[Place, int]]:
-        """One place less."""
+        """Delete a place; yields the rows that cross the ends of the range."""
         at, first, end = self._places.bisect_left(place), self._first, self._end
         if end is None or (at < end and first < end):
             if max(at, first) < len(self._places):
@@ -325,14 +324,14 @@ class Ranking(Stateful):
 
 
 class RowOrder:
-    """ORDER BY over whole answers, by keys that read the answer's own columns."""
+    """ORDER BY over complete answers, by keys that only read the answer's columns."""
 
     def __init__(self, keys: Sequence[Key], names: Sequence[str]) -> None:
         self._keys = [(Batch(key, names), down) for key, down in keys]
 
     @staticmethod
     def of(form: al.QueryForm) -> "RowOrder | None":
-        """The order of a query; ``None`` where it has none, or reads what is not a column, as the report's instant."""
+        """The order of a query; ``None`` if it has none, or reads anything but columns, such as NOW()."""
         pattern = form.pattern
         while isinstance(pattern, al.Slice | al.Distinct | al.Reduced | al.Project):
             pattern = pattern.pattern
@@ -344,7 +343,7 @@ class RowOrder:
         return RowOrder(pattern.keys, form.variables)
 
     def sorted(self, rows: Sequence[Row]) -> tuple[Row, ...]:
-        """The rows in order; those that it does not order stay as they came."""
+        """The sorted rows; a stable sort."""
         columns = [_keys(values.values(rows), down) for values, down in self._keys]
         places = list(zip(*columns, strict=True))
         return tuple(rows[place] for place in sorted(range(len(rows)), key=places.__getitem__))
@@ -355,7 +354,7 @@ def _sign(change: tuple[Row, int]) -> bool:
 
 
 def _keys(terms: Sequence[Term | None], down: bool) -> list[Place]:
-    """The places of terms in the order; of many terms that are few different ones each is made once."""
+    """The sort keys of terms; computed once per distinct term if these are few."""
     different = set(terms) if len(terms) > FEW_ROWS else ()
     if not different or 2 * len(different) > len(terms):
         return [_key(term, down) for term in terms]

@@ -1,19 +1,19 @@
-"""The nodes that requested nodes reach over edges, kept while edges and requests come and go.
+"""Reachability over a changing set of edges, maintained for a changing set of start nodes.
 
-A change costs the pairs (start, end) that it makes or breaks. Starts are looked at from the sources of the changed
-edges backwards, and only behind a start that gained or lost an end can another gain or lose one: a new path from a
-start begins with a new edge, or goes on from a node that gained the end. Each start is looked at once for a change.
+A change costs as much as the pairs (start, end) that it makes or breaks. Starts are visited backwards from the sources
+of the changed edges, and the search goes on only behind starts that gained or lost an end: a new path from a start
+begins with a new edge, or with an edge to a node that gained the end. Each start is visited once per change.
 
-- *Edges that came.* From the heads of new edges, nodes are followed as far as the start did not reach them.
-- *Edges that went.* An edge (u, v) that has another way from u to v breaks nothing. For the others, nodes behind the
-  heads are taken component by component (strongly connected ones of what is left), in topological order: a component
-  is lost to a start unless an edge leads into it from the start, or from an end outside that is not lost.
+- *Inserted edges.* From the heads of new edges, nodes are followed that the start did not reach before.
+- *Deleted edges.* An edge (u, v) breaks nothing if another path leads from u to v. For the others, the nodes behind
+  the heads are visited by strongly connected component of the remaining graph, in topological order: a component is
+  lost to a start unless an edge leads into it from the start, or from an end outside of it that is not lost.
 
-A worked example: a -> b -> c and a -> d -> c, and b -> c goes. b is looked at first: c has one edge left into it, from
-d, which b does not reach, so b loses c. a is behind b: c has an edge from d, which a reaches still, so a loses nothing.
+A worked example: a -> b -> c and a -> d -> c, and b -> c is deleted. First b: one edge is left into c, from d, which b
+does not reach, so b loses c. Then a, behind b: c has an edge from d, which a still reaches, so a loses nothing.
 
-Where much changes at once, the touched starts are followed again: component by component, each from what the next
-ones reach, so that the starts of one component share one set.
+If much changes at once, the affected starts are recomputed component by component from the components that they lead
+to, so that the starts of one component share one set.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -33,7 +33,7 @@ _COMPLETE: Final = 1 << 62
 
 
 class EdgeIndex:
-    """Edges by both of their ends."""
+    """Edges, indexed by both ends."""
 
     def __init__(self) -> None:
         self.forward: Edges = {}
@@ -41,21 +41,21 @@ class EdgeIndex:
         self.size = 0
 
     def add(self, edges: Iterable[Edge]) -> None:
-        """Edges come that were not there."""
+        """Add new edges."""
         for source, target in edges:
             self.forward.setdefault(source, set()).add(target)
             self.backward.setdefault(target, set()).add(source)
             self.size += 1
 
     def remove(self, edges: Iterable[Edge]) -> None:
-        """Edges go that were there."""
+        """Remove existing edges."""
         for source, target in edges:
             _take(self.forward, source, target)
             _take(self.backward, target, source)
             self.size -= 1
 
     def connects(self, source: Term, target: Term, effort: EvaluationBudget) -> bool:
-        """Whether a path leads from one node to another: searched from both, where there is less to follow."""
+        """Whether a path leads from one node to another: bidirectional search, extending the smaller frontier."""
         sides = (({source}, self.forward), ({target}, self.backward))
         waiting: list[AbstractSet[Term]] = [{source}, {target}]
         while waiting[0] and waiting[1]:
@@ -72,7 +72,7 @@ class EdgeIndex:
 
 
 class ReachedNodes:
-    """The ends that each of some starts reaches over one edge or more."""
+    """The ends that start nodes reach over one or more edges."""
 
     def __init__(self, effort: EvaluationBudget) -> None:
         self.edges, self._effort = EdgeIndex(), effort
@@ -82,21 +82,21 @@ class ReachedNodes:
 
     @property
     def held(self) -> int:
-        """How many edges, starts and pairs are remembered."""
+        """The number of edges, starts and pairs in the state."""
         return self.edges.size + len(self.starts) + sum(map(len, self._ends.values()))
 
     def tables(self) -> Iterator[dict[Term, Any]]:
-        """The tables of edges and ends; not to be changed."""
+        """The tables of edges and ends; read-only."""
         yield from (self.edges.forward, self.edges.backward, self._ends)
 
     def ends(self, start: Term) -> Reached:
-        """The ends of a start; not to be changed."""
+        """The ends of a start; read-only."""
         return self._ends.get(start, _NOWHERE)
 
     def change(
         self, came: Collection[Edge], gone: Collection[Edge], demanded: Collection[Term], dropped: Collection[Term]
     ) -> Iterator[tuple[Term, AbstractSet[Term], AbstractSet[Term]]]:
-        """Edges and starts come and go: the starts whose ends changed, with the ends that they lost and gained."""
+        """Apply changes of edges and starts; yields (start, lost ends, gained ends) where ends changed."""
         self._moves = {}
         for start in dropped:
             self.starts.discard(start)
@@ -114,14 +114,14 @@ class ReachedNodes:
         return ((start, lost, gained) for start, (lost, gained) in self._moves.items() if lost or gained)
 
     def _moved(self, start: Term, lost: AbstractSet[Term], gained: AbstractSet[Term]) -> None:
-        """Note what a start lost and gained; an end that came back was never away."""
+        """Record what a start lost and gained; an end that is lost and gained cancels out."""
         if start in self._moves:
             gone, came = self._moves[start]
             lost, gained = (gone - gained) | (lost - came), (came - lost) | (gained - gone)
         self._moves[start] = lost, gained
 
     def _own(self, start: Term) -> set[Term]:
-        """The ends of a start in a set that no other start has."""
+        """The ends of a start in a set that it does not share."""
         ends = self._ends.get(start)
         if not isinstance(ends, set):
             ends = self._ends[start] = set(ends or ())
@@ -150,7 +150,7 @@ class ReachedNodes:
         self._effort.spend(len(behind.seen) * (1 if few is None else 1 + len(few)))
 
     def _few(self, heads: Sequence[Term]) -> set[Term] | None:
-        """The heads and what they reach, where that is known and little; starts compare theirs with that."""
+        """The heads and everything that they reach, if known and few; starts then only compare sets."""
         reached = set(heads)
         for head in heads:
             ends = self._ends.get(head, () if head not in self.edges.forward else None)
@@ -160,7 +160,7 @@ class ReachedNodes:
         return reached
 
     def _gained(self, start: Term, ends: Reached, heads: Mapping[Term, Sequence[Term]]) -> set[Term]:
-        """The nodes that a start reaches now and did not before, through the heads of new edges."""
+        """The nodes that a start newly reaches through the heads of new edges."""
         forward = self.edges.forward
         gained = {head for head in _heads_at(start, ends, heads) if head not in ends}
         waiting = list(gained)
@@ -201,7 +201,7 @@ class ReachedNodes:
             ends -= lost
 
     def _again(self, came: Collection[Edge], gone: Collection[Edge]) -> None:
-        """Edges come and go, and the starts that could or can reach one of them are followed again."""
+        """Apply many changes of edges: recompute all starts that could, or can, reach one of them."""
         self.edges.add(came)
         behind = self._behind({source for source, _ in (*came, *gone)}, {})
         for node in behind:
@@ -222,7 +222,7 @@ class ReachedNodes:
                 self._moved(start, _NOWHERE, ends)
 
     def _follow(self, starts: Collection[Term]) -> None:
-        """Starts are followed from scratch."""
+        """Recompute starts."""
         for start, ends in self._followed(starts):
             before = self.ends(start)
             if ends:
@@ -232,7 +232,7 @@ class ReachedNodes:
             self._moved(start, before - ends, ends - before if before else ends)
 
     def _followed(self, starts: Collection[Term]) -> Iterator[tuple[Term, Reached]]:
-        """The ends of starts: of all nodes between them too, where these are few."""
+        """The ends of starts, one by one, or of the whole graph by components if starts are a large share of it."""
         forward = self.edges.forward
         if RESTART_SHARE * len(starts) < len(forward):
             yield from ((start, self._reached(start, known=False)) for start in starts)
@@ -246,7 +246,7 @@ class ReachedNodes:
         yield from ((start, reached[start]) for start in starts)
 
     def _reached(self, start: Term, known: bool = True) -> set[Term]:
-        """The ends of a start, with those of the starts on the way where they are ``known``."""
+        """The ends of a start; with ``known``, reusing the ends of starts on the way."""
         forward, reached, waiting = self.edges.forward, set[Term](), [start]
         while waiting:
             node = waiting.pop()
@@ -263,28 +263,28 @@ class ReachedNodes:
 
 
 class SteppedNodes:
-    """The ends that each of some starts has an edge to."""
+    """The ends to which start nodes have an edge."""
 
     def __init__(self, effort: EvaluationBudget) -> None:
         self.edges, self.starts, self._effort = EdgeIndex(), set[Term](), effort
 
     @property
     def held(self) -> int:
-        """How many edges and starts are remembered."""
+        """The number of edges and starts in the state."""
         return self.edges.size + len(self.starts)
 
     def tables(self) -> Iterator[dict[Term, Any]]:
-        """The tables of edges; not to be changed."""
+        """The tables of edges; read-only."""
         yield from (self.edges.forward, self.edges.backward)
 
     def ends(self, start: Term) -> AbstractSet[Term]:
-        """The ends of a start; not to be changed."""
+        """The ends of a start; read-only."""
         return self.edges.forward.get(start, _NOWHERE) if start in self.starts else _NOWHERE
 
     def change(
         self, came: Collection[Edge], gone: Collection[Edge], demanded: Collection[Term], dropped: Collection[Term]
     ) -> Iterator[tuple[Term, AbstractSet[Term], AbstractSet[Term]]]:
-        """Edges and starts come and go: the starts whose ends changed, with the ends that they lost and gained."""
+        """Apply changes of edges and starts; yields (start, lost ends, gained ends) where ends changed."""
         touched = {source for source, _ in (*came, *gone)} & self.starts | {*demanded, *dropped}
         before = {start: set(self.ends(start)) for start in touched}
         self.edges.remove(gone)
@@ -298,7 +298,7 @@ class SteppedNodes:
 
 
 class Components:
-    """The strongly connected components behind the heads of edges that went, in topological order."""
+    """The strongly connected components behind the heads of deleted edges, in topological order."""
 
     def __init__(self, heads: Iterable[Term], edges: EdgeIndex, effort: EvaluationBudget) -> None:
         self._members = list(components(heads, edges.forward, effort))[::-1]
@@ -306,7 +306,7 @@ class Components:
         self._edges, self._effort = edges, effort
 
     def lost(self, start: Term, ends: AbstractSet[Term], heads: Iterable[Term]) -> set[Term]:
-        """The ends that a start does not reach any more through ``heads``, nor in another way."""
+        """The ends that a start no longer reaches, given the ``heads`` that it reached through deleted edges."""
         place_of, forward, lost = self._place, self._edges.forward, set[Term]()
         # By place, which is topological order: when a component is taken, all that lead to it have been decided.
         waiting = sorted({place_of[head] for head in heads})
@@ -324,7 +324,7 @@ class Components:
         return lost
 
     def _supported(self, place: int, start: Term, ends: AbstractSet[Term], lost: AbstractSet[Term]) -> bool:
-        """Whether an edge leads into a component from the start, or from an end outside that is not lost."""
+        """Whether an edge leads into a component from the start, or from an end outside of it that is not lost."""
         place_of, backward = self._place, self._edges.backward
         for node in self._members[place]:
             sources = backward.get(node, _NOWHERE)
@@ -359,9 +359,9 @@ class _Backwards:
 
 
 def components(roots: Iterable[Term], edges: Edges, effort: EvaluationBudget) -> Iterator[list[Term]]:
-    """The strongly connected components of what roots reach, themselves too, each after those that it leads to.
+    """The strongly connected components reachable from roots, in reverse topological order.
 
-    Gabow's algorithm (2000), with two stacks, and a third in the place of recursion.
+    Gabow's algorithm (2000): two stacks, and a third one instead of recursion.
     """
     number: dict[Term, int] = {}
     for root in roots:
@@ -394,7 +394,7 @@ def components(roots: Iterable[Term], edges: Edges, effort: EvaluationBudget) ->
 
 
 def _joined(members: Sequence[Term], forward: Edges, reached: Mapping[Term, Reached]) -> Reached:
-    """The ends of the nodes of one component, from those of the components that it leads to."""
+    """The ends of a component's nodes, from the ends of the components that it leads to."""
     ends = set[Term]()
     for further in set[Term]().union(*[forward.get(node, _NOWHERE) for node in members]):
         if further in reached and further not in ends:
@@ -406,7 +406,7 @@ def _joined(members: Sequence[Term], forward: Edges, reached: Mapping[Term, Reac
 
 
 def _heads_at(start: Term, ends: AbstractSet[Term], heads: Mapping[Term, Sequence[Term]]) -> list[Term]:
-    """The heads of those edges whose source a start is or reaches."""
+    """The heads of the edges whose source is the start or one of its ends."""
     targets = [head for source in heads.keys() & ends for head in heads[source]]
     return targets if start in ends else [*targets, *heads.get(start, ())]
 

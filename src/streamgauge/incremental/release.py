@@ -1,7 +1,7 @@
-"""Memory that is let go of in pieces, between which other threads run.
+"""Freeing memory in chunks, between which other threads run.
 
-CPython holds its lock while it frees one object with all that only this object held: 0.1 s and more for the rows of
-an answer. A table that is emptied row by row before it is freed holds others up for no longer than a switch of threads.
+CPython holds the GIL while it frees an object and everything that only this object references: 0.1 s and more for the
+rows of an answer. A table that is emptied before it is freed blocks others only for a thread switch.
 """
 
 from collections.abc import Iterable, Iterator
@@ -12,11 +12,11 @@ from typing import Any, Final
 from streamgauge.incremental.operators import Index
 
 PIECE: Final = 1_000
-"""Rows that are freed at once."""
+"""Rows freed at once."""
 
 
 def let_go(tables: Iterable[object]) -> None:
-    """Empty tables, which nobody reads any more: dicts of rows, or of dicts of rows, and indexes."""
+    """Empty tables that are no longer used: dicts of rows, dicts of dicts of rows, and indexes."""
     for table in tables:
         if isinstance(table, Index):
             let_go((table.single, *table.parts()))
@@ -25,7 +25,7 @@ def let_go(tables: Iterable[object]) -> None:
 
 
 def _empty(table: dict[Any, Any]) -> None:
-    """Take the rows into a list, from whose end pieces are freed: far less work than to take them one by one."""
+    """Move the rows to a list and free it from its end in chunks, which is far cheaper than popping one by one."""
     values: list[Any] = []
     if not all(isinstance(value, int) for value in islice(table.values(), 1)):
         values += table.values()
@@ -37,6 +37,6 @@ def _empty(table: dict[Any, Any]) -> None:
 
 
 def bags_in(error: BaseException) -> Iterator[dict[Any, Any]]:
-    """The large tables that calls were making which an error ended: local variables of theirs, from the caller on."""
+    """The large dicts among the local variables of the frames that an error ended."""
     for frame, _ in walk_tb(error.__traceback__):
         yield from (local for local in frame.f_locals.values() if type(local) is dict and len(local) > PIECE)

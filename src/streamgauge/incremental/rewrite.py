@@ -1,18 +1,18 @@
-"""Rewritings before an evaluator is built: GRAPH is pushed down, basic graph patterns are merged, paths are spread.
+"""Rewritings of the algebra: GRAPH is pushed down, basic graph patterns are merged, property paths are expanded.
 
 ``GRAPH ?g { ?s :p ?v OPTIONAL { ?s :q ?w } }`` becomes ``LeftJoin(Graph(?g, ?s :p ?v), Graph(?g, ?s :q ?w))``: both
-sides bind ?g, so they are joined within one graph (SPARQL 1.1, 18.6), whatever graphs there are. A group that needs no
-triple is joined with the names of the graphs that there are, ``Graph(?g, {})``. Where ?g occurs inside, or MINUS does,
-the column has a name of its own, as ?g is unbound inside and is not a variable that the sides of a MINUS share.
+sides bind ?g, so they are joined within one graph (SPARQL 1.1, 18.6), whatever graphs exist. A group that needs no
+triple is joined with the names of the existing graphs, ``Graph(?g, {})``. If ?g or MINUS occurs inside, the column
+gets another name, because ?g is unbound inside and the sides of a MINUS do not share it.
 
-SPARQL 1.1, 18.6 substitutes the outer solution into the pattern of EXISTS. Where that is the same as joining with it
-afterwards the pattern is ``closed``. Otherwise it is evaluated beside a ``Domain`` (``row_joins``): every place that
-matches triples is joined with the distinct values of the outer variables, and a key keeps the outer solutions apart up
-to the end. A variable that has become a value is not shared by the sides of MINUS; a subquery has values put for the
-variables that it projects only.
+SPARQL 1.1, 18.6 substitutes the outer solution into the pattern of EXISTS. If that is equivalent to joining with it
+afterwards, the pattern is ``closed``. Otherwise it is evaluated with a ``Domain`` (``row_joins``): every leaf is joined
+with the distinct values of the outer variables, and a key distinguishes the outer solutions up to the top. A
+substituted variable is not shared by the sides of MINUS, and a subquery is substituted only for the variables that it
+projects.
 
-Afterwards a normal form has one BGP for the joined patterns of a graph, and leaves of their own for paths with ``*``,
-``+`` or ``?``.
+The normal form has one BGP for the joined patterns of a graph, and separate leaves for paths with ``*``, ``+`` or
+``?``.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -40,14 +40,14 @@ Names = frozenset[str]
 
 @dataclass(frozen=True, slots=True)
 class PatternLeaf:
-    """Triple patterns over one graph, ``None`` for the default graph, or over each, by a variable for its name."""
+    """Triple patterns over one graph: ``None`` for the default graph, a variable for all named graphs."""
 
     graph: al.Node | None
     bgp: al.BGP
 
     @property
     def repeated(self) -> al.Repeat | None:
-        """The path of a leaf that is one property path with ``*``, ``+`` or ``?``."""
+        """The path, if the leaf is a single property path with ``*``, ``+`` or ``?``."""
         path = self.bgp.patterns[0].predicate if len(self.bgp.patterns) == 1 else None
         return path if isinstance(path, al.Repeat) else None
 
@@ -58,7 +58,7 @@ class PatternLeaf:
 
 
 def leaf(pattern: al.Pattern) -> PatternLeaf | None:
-    """The triple patterns that a normal pattern consists of, ``None`` for any other."""
+    """A normal pattern as a leaf; ``None`` for any other pattern."""
     if isinstance(pattern, al.BGP):
         return PatternLeaf(None, pattern)
     if isinstance(pattern, al.Graph) and isinstance(pattern.pattern, al.BGP):
@@ -67,14 +67,14 @@ def leaf(pattern: al.Pattern) -> PatternLeaf | None:
 
 
 def operands(pattern: al.Pattern) -> tuple[al.Pattern, ...]:
-    """The operands of a tree of joins, left to right."""
+    """The operands of nested joins, left to right."""
     if isinstance(pattern, al.Join):
         return operands(pattern.left) + operands(pattern.right)
     return (pattern,)
 
 
 def reads(expression: al.Expression) -> Names:
-    """The variables that an expression may read, those anywhere in a pattern of its EXISTS too."""
+    """The variables that an expression may read, including all in patterns of EXISTS."""
     names: set[str] = set()
     for part in every_expression(expression):
         if isinstance(part, al.Var):
@@ -85,7 +85,7 @@ def reads(expression: al.Expression) -> Names:
 
 
 def mentions(pattern: al.Pattern) -> Names:
-    """The variables that occur anywhere in a pattern."""
+    """All variables that occur in a pattern."""
     return frozenset(names_of(written_variables(pattern)))
 
 
@@ -101,7 +101,7 @@ def block_names(block: al.BGP) -> tuple[str, ...]:
 
 
 def names_of(variables: Iterable[al.Var]) -> tuple[str, ...]:
-    """Their names."""
+    """The names of variables."""
     return tuple(variable.name for variable in variables)
 
 
@@ -121,7 +121,7 @@ def nullable(path: al.Path) -> bool:
 
 
 def zero_ends(pattern: al.Pattern) -> Names:
-    """The variables at the ends of a leaf that is a path of length zero too: a value from outside is in place there."""
+    """The variables at the ends of a path that may have length zero, where an outer value matches itself."""
     leaf_ = leaf(pattern)
     if leaf_ is None or leaf_.repeated is None or not nullable(leaf_.repeated):
         return frozenset()
@@ -129,7 +129,7 @@ def zero_ends(pattern: al.Pattern) -> Names:
 
 
 def closed(pattern: al.Pattern, outer: Names) -> bool:
-    """Whether substituting values of the outer variables is the same as joining with them afterwards."""
+    """Whether substituting the outer variables is equivalent to joining with them afterwards."""
     match pattern:
         case al.BGP() | al.Graph():
             return not zero_ends(pattern) & outer
@@ -159,21 +159,21 @@ def closed(pattern: al.Pattern, outer: Names) -> bool:
 
 
 MOST_PATTERNS = 16
-"""The most triple patterns that one generated join has: Python nests at most 20 loops."""
+"""Maximum triple patterns of one generated join: CPython allows 20 nested loops."""
 
 
 class UnsupportedError(ValueError):
-    """A query that the incremental evaluator does not answer; the message is a sentence that names what."""
+    """A query that the incremental evaluator does not support; the message names the part."""
 
 
 @dataclass
 class Normaliser:
-    """Rewrites patterns one after the other; the variables that it makes, ``_:path0``, ``_:path1`` ..., stay apart."""
+    """Rewrites patterns; its fresh variables ``_:path0``, ``_:path1`` ... are unique across them."""
 
     _fresh: Iterator[int] = field(default_factory=count)
 
     def pattern(self, pattern: al.Pattern) -> al.Pattern:
-        """The same pattern, BGPs merged, simple property paths rewritten; UnsupportedError names what cannot be."""
+        """The normal form of a pattern; UnsupportedError names an unsupported part."""
         match pattern:
             case al.BGP(patterns=patterns):
                 return _joined(self._bgp(patterns, None))
@@ -205,7 +205,7 @@ class Normaliser:
                 yield from operands(self.path(triple.subject, triple.predicate, triple.object, graph))
 
     def path(self, subject: al.Node, path: al.Path | al.Var, end: al.Node, graph: al.Node | None) -> al.Pattern:
-        """A property path as a pattern; one with ``*``, ``+`` or ``?`` stays, as a leaf of its own."""
+        """A property path as a pattern; a path with ``*``, ``+`` or ``?`` remains as a leaf."""
         match path:
             case al.Inverse(path=inner):
                 return self.path(end, inner, subject, graph)
@@ -246,20 +246,20 @@ class Normaliser:
         return pattern
 
     def variable(self) -> al.Var:
-        """A variable that no query has."""
+        """A variable that no query contains."""
         return al.Var(f"_:path{next(self._fresh)}")
 
 
 MOST_BRANCHES = 4
-"""The most branches of a UNION with each of which triple patterns are joined apart."""
+"""Maximum branches of a UNION over which a join is distributed."""
 
 
 def _over_unions(parts: Sequence[al.Pattern]) -> al.Pattern:
-    """The join of the parts; triple patterns are joined with each branch of a UNION that leaves a variable unbound.
+    """The join of the parts, distributed over the branches of a UNION that leaves a shared variable unbound.
 
-    A worked example: ``?s :in ?r { ?r :floor ?f } UNION { ?s :extra ?f }``. Rows of the UNION bind ?r or ?s, so they
-    have no key in common to be looked up by. ``{ ?s :in ?r . ?r :floor ?f } UNION { ?s :in ?r ; :extra ?f }`` has the
-    same solutions as often, by two joins of triples.
+    A worked example: ``?s :in ?r { ?r :floor ?f } UNION { ?s :extra ?f }``. Rows of the UNION bind ?r or ?s, so that
+    they share no key. ``{ ?s :in ?r . ?r :floor ?f } UNION { ?s :in ?r ; :extra ?f }`` has the same solutions with the
+    same multiplicities, by two joins of triples.
     """
     for union in parts:
         others = [part for part in parts if part is not union]
@@ -274,31 +274,31 @@ def _over_unions(parts: Sequence[al.Pattern]) -> al.Pattern:
 
 
 def _branches(pattern: al.Pattern) -> tuple[al.Pattern, ...]:
-    """The branches of a UNION of any number, from the left."""
+    """The branches of nested UNIONs, left to right."""
     return (*_branches(pattern.left), *_branches(pattern.right)) if isinstance(pattern, al.Union) else (pattern,)
 
 
 def _is_plain(pattern: al.Pattern) -> bool:
-    """Whether a pattern is triple patterns over one graph."""
+    """Whether a pattern consists of triple patterns over one graph."""
     leaf_ = leaf(pattern)
     return leaf_ is not None and leaf_.repeated is None and bool(leaf_.bgp.patterns)
 
 
 def _filtered(condition: al.Expression, pattern: al.Pattern) -> al.Pattern:
-    """The pattern under a condition, which is tested in the branches of a UNION that was made of a join."""
+    """The filtered pattern; a condition is pushed into the branches of a distributed UNION."""
     if isinstance(pattern, al.Union) and not reads_patterns(condition):
         return al.Union(_filtered(condition, pattern.left), _filtered(condition, pattern.right))
     return al.Filter(condition, pattern)
 
 
 def _over(graph: al.Node | None, patterns: tuple[al.TriplePattern, ...]) -> al.Pattern:
-    """These triple patterns over a graph; none is the BGP that matches once, over each graph what gives its name."""
+    """Triple patterns over a graph; without patterns the empty BGP, or the names of all graphs."""
     bgp = al.BGP(patterns)
     return bgp if graph is None or (isinstance(graph, str) and not patterns) else al.Graph(graph, bgp)
 
 
 def _joined(parts: Iterable[al.Pattern]) -> al.Pattern:
-    """The join of the parts: plain triple patterns first, merged a graph; repeated paths last."""
+    """The join of the parts: plain triple patterns first, merged per graph; repeated paths last."""
     blocks: dict[al.Node | None, tuple[al.TriplePattern, ...]] = {}
     others: list[al.Pattern] = []
     paths: list[al.Pattern] = []
@@ -319,7 +319,7 @@ def _joined(parts: Iterable[al.Pattern]) -> al.Pattern:
 
 
 def _portions(patterns: tuple[al.TriplePattern, ...]) -> Iterator[tuple[al.TriplePattern, ...]]:
-    """The patterns in portions that one generated join can have, connected where they can be."""
+    """The patterns in portions of at most MOST_PATTERNS, connected if possible."""
     if 0 < len(patterns) <= MOST_PATTERNS:
         yield patterns
         return
@@ -334,7 +334,7 @@ def _portions(patterns: tuple[al.TriplePattern, ...]) -> Iterator[tuple[al.Tripl
 
 
 def _chained(parts: list[al.Pattern]) -> al.Pattern:
-    """Joined so that each part shares a variable with those before it where that can be."""
+    """The join of the parts in an order in which each shares a variable with those before it, if possible."""
     chain, waiting = parts[0], parts[1:]
     while waiting:
         known = set(al.pattern_variables(chain))
@@ -346,13 +346,13 @@ def _chained(parts: list[al.Pattern]) -> al.Pattern:
 
 
 HIDDEN = ".graph"
-"""How the names begin of columns for graphs that a query does not name."""
+"""The prefix of columns for graph names that a query does not bind."""
 
 
 def push_graphs(form: al.QueryForm) -> al.QueryForm:
-    """The form with every GRAPH pushed down; only ``Graph`` of a name or variable over a BGP is left.
+    """Push every GRAPH down, until only ``Graph`` over a BGP is left.
 
-    UnsupportedError names what is not evaluated inside ``GRAPH ?g``. The same object when there is no GRAPH.
+    UnsupportedError names what is not supported inside ``GRAPH ?g``. Returns the same object if there is no GRAPH.
     """
     if not any(isinstance(pattern, al.Graph) for pattern in every_pattern(form.pattern)):
         return form
@@ -361,12 +361,12 @@ def push_graphs(form: al.QueryForm) -> al.QueryForm:
 
 @dataclass
 class _GraphPush:
-    """One query; ``numbers`` are for columns of its own."""
+    """Pushes GRAPH down in one query; ``numbers`` name its own columns."""
 
     numbers: "count[int]" = field(default_factory=count)
 
     def push(self, pattern: al.Pattern, graph: al.Node | None) -> al.Pattern:
-        """The pattern evaluated with this active graph: the default graph (``None``), one by its name, or every one."""
+        """The pattern with this active graph: the default graph (``None``), a name, or a variable for all."""
         match pattern:
             case al.BGP():
                 return self._block(pattern, graph)
@@ -402,7 +402,7 @@ class _GraphPush:
         return al.Filter(al.Call("SAMETERM", (name, own)), pushed)
 
     def _named(self, name: Term, inner: al.Pattern) -> al.Pattern:
-        """``GRAPH <name> { inner }``: nothing where no such graph is there."""
+        """``GRAPH <name> { inner }``: no solutions if the graph does not exist."""
         pushed = self.push(inner, name)
         if needs_triple(inner):
             return pushed
@@ -414,17 +414,17 @@ class _GraphPush:
 
 
 def _names(graph: al.Var) -> al.Pattern:
-    """The names of the graphs that there are."""
+    """The names of the existing graphs."""
     return al.Graph(graph, al.BGP(()))
 
 
 def _inside(tree: al.Expression, below: partial[al.Pattern]) -> al.Expression:
-    """The expression, patterns of its EXISTS pushed."""
+    """The expression with GRAPH pushed down inside EXISTS."""
     return expression_parts(tree, below, partial(_inside, below=below))
 
 
 def _carrying(pattern: al.Pattern, graph: al.Var) -> al.Pattern:
-    """A pattern inside ``GRAPH ?graph`` that says which graph its solutions are of."""
+    """A pattern inside ``GRAPH ?graph`` with the graph's name as a column."""
     match pattern:
         case al.Project(pattern=inner, variables=variables):
             return al.Project(inner, (*variables, graph))

@@ -1,4 +1,4 @@
-"""Joins of rows, which remember the rows of both sides by key; how rows of two sides meet, also outside of joins."""
+"""Joins of rows, which keep the rows of both sides by key, and the rules by which rows of two sides meet."""
 
 from dataclasses import dataclass
 from operator import itemgetter
@@ -24,7 +24,7 @@ from streamgauge.model.terms import XSD, Row, Term
 
 
 class Merge:
-    """How rows of two sides meet: the key that is bound on both, compatibility of the rest, the merged row."""
+    """How rows of two sides meet: the key of columns bound on both sides, the loose columns, the merged row."""
 
     def __init__(self, left: Operator, right: Operator) -> None:
         shared = [name for name in left.variables if name in right.variables]
@@ -38,13 +38,13 @@ class Merge:
             (left.variables.index(name), right.variables.index(name)) for name in shared if name not in certain
         ]
         self.crosses = not shared
-        """Whether each row on one side meets each on the other."""
+        """Whether the sides share no variable, so that all rows meet."""
         self.shared = [(left.variables.index(name), right.variables.index(name)) for name in shared]
         self.rest = picker(right.variables, self.variables[len(left.variables) :])
         self.width = len(self.variables)
 
     def merged(self, left: Row, right: Row) -> Row:
-        """One row of both; what is unbound on the left is taken from the right."""
+        """The merged row; columns unbound on the left are taken from the right."""
         if self.loose:
             row = list(left)
             for i, j in self.loose:
@@ -53,7 +53,7 @@ class Merge:
         return left + self.rest(right)
 
     def indexes(self, band: Band | EqualTerms | None = None) -> tuple[Index, Index]:
-        """Indexes of the rows on the left and on the right; those of a condition where no column is loose."""
+        """The indexes of both sides; those of the condition unless columns are loose."""
         if self.loose:
             lefts, rights = zip(*self.loose, strict=True)
             return LooseIndex(self.left_key, lefts, rights), LooseIndex(self.right_key, rights, lefts)
@@ -65,7 +65,7 @@ class Merge:
         return Index(self.left_key, self._keys[0]), Index(self.right_key, self._keys[1])
 
     def ordered(self, band: Band) -> tuple[OrderedIndex, OrderedIndex]:
-        """Indexes of the rows on the left and on the right in the order of the values that a band compares."""
+        """The indexes of both sides, sorted by the values that a band compares."""
         (lefts, rights), (left_keys, right_keys) = self._names, self._keys
         left, right = itemgetter(lefts.index(band.left)), itemgetter(rights.index(band.right))
         return (
@@ -75,7 +75,7 @@ class Merge:
 
 
 class TwoSided(Stateful):
-    """An operator that remembers the rows of both sides by the key that is bound on both, and by a condition."""
+    """An operator that keeps the rows of both sides by their key, and by a condition."""
 
     def __init__(
         self, left: Operator, right: Operator, merge: Merge, condition: Band | EqualTerms | None = None
@@ -85,7 +85,7 @@ class TwoSided(Stateful):
 
 
 class JoinRows(TwoSided):
-    """Join: the product rule, new left with old right and all left with new right; of pairs that may be equal."""
+    """Join by the product rule: new left rows with old right rows, then all left rows with new right rows."""
 
     def __init__(
         self, left: Operator, right: Operator, effort: EvaluationBudget, equal: EqualTerms | None = None
@@ -96,7 +96,7 @@ class JoinRows(TwoSided):
         self.variables, self.certain = self._merge.variables, left.certain | right.certain
 
     def pull(self) -> Bag:
-        """The change of the product."""
+        """The change of the join."""
         change: Bag = {}
         left, right = self._left.pull(), self._right.pull()
         if self._crosses:
@@ -113,7 +113,7 @@ class JoinRows(TwoSided):
         return change
 
     def _spend(self, pairs: int) -> None:
-        """Each pair is a row that is kept; how many a product without a key has is known before it is made."""
+        """Charge pairs, each of which becomes a row; the size of a product is known before it is built."""
         self._effort.spend(pairs * self._effort.weight)
 
     def _pairs(self, change: Bag, lefts: Bag, rights: Bag) -> None:
@@ -137,7 +137,7 @@ FALSE: Final[Term] = f'"false"^^<{XSD}boolean>'
 
 @dataclass(frozen=True)
 class Domain:
-    """The outer solutions, ``variables`` of them under a ``key`` each that is made of the variables ``keyed``."""
+    """The outer solutions of an EXISTS: their ``variables``, and a ``key`` made of the variables ``keyed``."""
 
     key: str
     keyed: tuple[str, ...]
@@ -146,19 +146,19 @@ class Domain:
 
     @property
     def columns(self) -> tuple[str, ...]:
-        """The columns that every operator beside the domain carries."""
+        """The columns that every operator of the inner pattern carries."""
         return (self.key, *self.variables)
 
     @property
     def places(self) -> dict[str, int]:
-        """Where in a key it says whether a variable has a value outside."""
+        """The positions in a key that tell whether a variable is bound outside."""
         return {name: self.keyed.index(name) for name in self.variables}
 
     def tap(self) -> Operator:
-        """The distinct outer solutions with their keys."""
+        """A reader of the distinct outer solutions with their keys."""
         return self.rows.tap()
 
 
 def has_value(key: Term | None, place: int) -> bool:
-    """Whether the outer variable at this place of a key has a value."""
+    """Whether the outer variable at this position of a key is bound."""
     return key is not None and key[place] == PRESENT

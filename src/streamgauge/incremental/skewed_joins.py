@@ -1,13 +1,13 @@
-"""A second plan of a pattern under a comparison, woken when the rows of one key are many: parts in order of a value.
+"""A second plan for patterns under a comparison, used once a key has many rows: parts sorted by the compared value.
 
-``?s :in ?r ; :value ?v . ?o :in ?r ; :value ?w FILTER(?v - ?w > 98)`` is joined triple by triple, which is the cheapest
-where a room has few subjects: each pair is tested. Where all subjects are in one room, each triple meets all others.
-There the parts ``?s :in ?r ; :value ?v`` and ``?o :in ?r ; :value ?w`` are joined by themselves, and their rows under
-the ``Band`` (``band_join``), which keeps the rows of a room in the order of ?v and of ?w.
+``?s :in ?r ; :value ?v . ?o :in ?r ; :value ?w FILTER(?v - ?w > 98)`` is joined triple by triple, which is cheapest if
+a room has few subjects: each pair is tested. If all subjects are in one room, each triple meets all others. Then the
+parts ``?s :in ?r ; :value ?v`` and ``?o :in ?r ; :value ?w`` are joined separately, and their rows are joined under
+the ``Band`` (``band_join``), which sorts the rows of a room by ?v and by ?w.
 
 A worked example, with FEW_ROWS = 2: (a in r), (a value 1), (b in r), (b value 100) enter, and the first plan
-finds the pair (b, a). Then (c in r) enters: three subjects are looked up by r. The parts take in the five triples, and
-their join finds (b, a) too, which was found before: it is passed over. Then (c value 0) enters, and the join finds
+finds the pair (b, a). Then (c in r) enters: now r has three subjects. The parts take over the five triples, and their
+join finds (b, a) again, which is skipped because it has been emitted. Then (c value 0) enters, and the join finds
 (b, c) only.
 """
 
@@ -43,11 +43,11 @@ class TripleTable:
 
     @property
     def by_object(self) -> bool:
-        """Whether it is by the object alone, which many triples may share."""
+        """Whether the key is the object alone, which many triples may share."""
         return self.bound == (2,) != self.relation.columns
 
     def triples(self) -> Iterator[Triple]:
-        """The triples, each once."""
+        """The distinct triples."""
         relation, bound = self.relation, self.bound
         rest = tuple(at for at in relation.columns if at not in bound)
         whole = not bound or not rest
@@ -60,7 +60,7 @@ class TripleTable:
 
 
 def _rows(index: dict[Any, Collection[Any]], bound: int, rest: int) -> Iterator[tuple[Any, ...]]:
-    """Keys with each of their values."""
+    """Rows of a key and one of its values."""
     for key, values in index.items():
         before = (key,) if bound == 1 else key
         for value in _tuples(values, rest):
@@ -72,7 +72,7 @@ def _tuples(values: Collection[Any], width: int) -> Iterable[tuple[Any, ...]]:
 
 
 def _held(joins: "Joins") -> Iterator[Triple]:
-    """The triples that joins hold, each as often as it came."""
+    """The triples in the joins, with their copies."""
     counts, more = joins.indexes["counts"], joins.indexes["more"]
     for triple in dict.fromkeys(chain(counts, *(table.triples() for table in joins.tables))):
         yield from repeat(triple, counts[triple] if triple in counts else 1 + more.get(triple, 0))
@@ -89,7 +89,7 @@ class BandParts:
 
 
 def band_parts(request: BgpRequest) -> BandParts | None:
-    """The parts of a pattern that share only objects and are compared; ``None`` for any other."""
+    """The two parts of a pattern that share only objects and are compared; ``None`` for any other pattern."""
     parts = stars(request.bgp) if request.conditions and not isinstance(request.graph, Var) else ()
     if len(parts) != 2:
         return None
@@ -110,9 +110,9 @@ def band_parts(request: BgpRequest) -> BandParts | None:
 
 
 class SkewedJoins:
-    """The joins of one pattern over a graph, whose changes are put into ``found``; its feeds go to the plan in use.
+    """The joins of one pattern over a graph by whichever plan is in use; changes are added to ``bag``.
 
-    ``generate`` makes joins of patterns that put their changes into bags; ``bags`` has all that may have a change.
+    ``generate`` compiles joins; ``bags`` lists the bags that may hold changes, to which the parts add theirs.
     """
 
     def __init__(
@@ -137,17 +137,17 @@ class SkewedJoins:
 
     @property
     def indexes(self) -> dict[str, Any]:
-        """The indexes of the plan in use, with the rows that its join remembers."""
+        """The indexes of the plan in use, including the rows that its join remembers."""
         tables = () if self._operator is None else self._operator.tables()
         return self._joins.indexes | {f"rows {at}": table for at, table in enumerate(tables)}
 
     def add_to(self, change: Bag) -> None:
-        """Add the change of what the second plan finds to a change of solutions."""
+        """Add the change found by the second plan."""
         if self._join is not None and any(self._waiting):
             add_all(change, self._join.pull())
 
     def enter(self, triples: Iterable[Triple]) -> None:
-        """Triples enter; the indexes are looked at from time to time."""
+        """Add triples; from time to time the indexes are checked for skew."""
         coming = (triples,) if isinstance(triples, tuple) and len(triples) <= SKEW_CHUNK else _chunks(triples)
         for some in coming:
             self._joins.enter(some)
@@ -156,7 +156,7 @@ class SkewedJoins:
                 self._look()
 
     def leave(self, triples: Iterable[Triple]) -> None:
-        """Triples leave."""
+        """Remove triples."""
         self._joins.leave(triples)
 
     def _look(self) -> None:
@@ -166,7 +166,7 @@ class SkewedJoins:
             self._wake()
 
     def _wake(self) -> None:
-        """Have the parts joined from now on; what is held was found already."""
+        """Switch to the second plan; solutions of the current content have been emitted already."""
         joins = list(_held(self._joins))
         left, right = self._waiting
         parts = self._parts

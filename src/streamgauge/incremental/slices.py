@@ -1,7 +1,7 @@
-"""LIMIT and OFFSET of a subquery: its rows are kept in their order, of which a window is shown (``Ranking``).
+"""LIMIT and OFFSET of a subquery: its rows are kept sorted, and a range of them is the output (``Ranking``).
 
-In an EXISTS that passes values to it a subquery has rows for each outer solution, told apart by the first column: then
-a window of each is shown.
+Inside an EXISTS that passes values to it, a subquery has rows per outer solution, identified by the first column; the
+range then applies to each.
 """
 
 from collections.abc import Callable
@@ -18,9 +18,9 @@ from streamgauge.query.traversal import with_names
 
 
 class RankedRows(Stateful):
-    """The rows of a subquery, over ``width`` columns and those of its keys, that its LIMIT and OFFSET show.
+    """The rows within LIMIT and OFFSET of a subquery, over ``width`` columns; ``inner`` also has those of the keys.
 
-    ``parted``: of each value of the first column.
+    ``parted``: separately for each value of the first column.
     """
 
     def __init__(
@@ -32,16 +32,16 @@ class RankedRows(Stateful):
         self._ranking = (PartedRanking if parted else Ranking)(cut, inner.variables, width, effort)
 
     def pull(self) -> Bag:
-        """The change of the rows that are shown."""
+        """The change of the rows within the range."""
         return self._ranking.change(self._inner.pull())
 
     @property
     def held(self) -> int:
-        """How many places there are."""
+        """The number of sorted rows."""
         return self._ranking.held
 
     def forget(self) -> None:
-        """Begin again: the next pull is a change from nothing."""
+        """Reset: the next pull is a change from the empty state."""
         self._ranking.forget()
 
 
@@ -54,15 +54,15 @@ class PartedRanking:
 
     @property
     def held(self) -> int:
-        """How many places there are in all."""
+        """The number of sorted rows of all values."""
         return sum(ranking.held for ranking in self._rankings.values())
 
     def forget(self) -> None:
-        """Begin again from nothing."""
+        """Reset."""
         self._rankings.clear()
 
     def change(self, delta: Bag) -> Bag:
-        """The change of the rows that are shown."""
+        """The change of the rows within the range."""
         deltas: dict[str | None, Bag] = {}
         for row, count in delta.items():
             deltas.setdefault(row[0], {})[row] = count
@@ -81,9 +81,9 @@ def ranked_rows(
     effort: EvaluationBudget,
     domain: Domain | None = None,
 ) -> RankedRows:
-    """The operator of a subquery with LIMIT or OFFSET; ``build`` makes the one of its pattern over columns.
+    """The operator of a subquery with LIMIT or OFFSET; ``build`` builds that of its pattern over given columns.
 
-    Beside a ``domain`` its key is the first column and its variables are among the others.
+    With a ``domain``, its key is the first column and its variables are among the others.
     """
     names = names_of(al.pattern_variables(pattern))
     kept, cut = apart(al.Select(pattern, names))

@@ -1,14 +1,14 @@
-"""Solutions of a basic graph pattern as triples come and go in columns: the looks at which each begins and ends.
+"""Columnar joins over spans of triples: the solutions that begin and end at each look.
 
-A solution begins at the look that sees the last of its triples first, if the others are still held then. Each triple
-that is born is therefore joined with those that were born before it: no other join finds the same solution. Of triples
-that are born at one look, and of one triple that matches several patterns, the first pattern counts.
+A solution begins at the look that first sees the last of its triples, if the others are still live then. Each triple
+that is born is therefore joined with those born before it, so that no other join finds the same solution. Of triples
+born at the same look, and of one triple that matches several patterns, the first pattern counts.
 
 A worked example: ``?o :sensor ?s ; :value ?v`` and the looks 0: (o1 :value 7), 1: (o2 :sensor s), 2: (o1 :sensor s).
 The triple of look 0 finds nothing that was born before it, nor does that of 1; that of 2 finds the first, so that the
 solution o1 s 7 begins at look 2.
 
-Solutions end by the same joins, which go out from the triples that end: the first pattern of those that end counts.
+Solutions end by the same joins, which start from the triples that end; again the first pattern that ends counts.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,18 +28,18 @@ from streamgauge.incremental.term_ids import Ids, Places
 
 _NONE: Final = np.empty(0, np.int32)
 _ORIGIN: Final = ".origin"
-"""The column of the triple, among those that joins go out from, of each solution."""
+"""The column with the index of each solution's starting triple."""
 
 
 class WastefulError(Exception):
-    """Joins make many rows that conditions leave out, for which there are other joins."""
+    """Joins produce many rows that conditions discard; joins in order of values are cheaper."""
 
 
 class SpanBounds(NamedTuple):
-    """The spans with which a triple is joined, by a value for each triple that joins go out from.
+    """The spans with which each starting triple is joined; arrays have a value per starting triple.
 
-    They are born before ``born`` and had their last arrival at ``held`` (ms) or later: each in the patterns before the
-    triple's own, and in those behind.
+    They are born before ``born`` and had their last arrival at ``held`` (ms) or later. Each pair is for the patterns
+    before the triple's own and for those after it.
     """
 
     born: tuple[Places, Places]
@@ -48,14 +48,14 @@ class SpanBounds(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class SolutionMoves:
-    """Solutions that begin, or that end, and at which look of some, by its number among them."""
+    """Solutions that begin, or that end, with the index of the look."""
 
     at: Places
     columns: list[Ids]
 
 
 class SpanJoins:
-    """A planned pattern whose parts are connected, over the spans of its relations; ``output`` are its columns."""
+    """A planned connected pattern over the spans of its relations; ``output`` are its columns."""
 
     def __init__(
         self,
@@ -72,14 +72,14 @@ class SpanJoins:
         self._needed = {plan.pattern: self._needs(plan) for plan in planned.plans}
 
     def _needs(self, plan: JoinPlan) -> list[frozenset[str]]:
-        """The variables that are needed behind each step of a plan."""
+        """The variables that are still needed after each step of a plan."""
         needed = [frozenset((_ORIGIN, *self._output)).union(*[condition.names for condition in self._late])]
         for step in reversed(plan.steps):
             needed.append(needed[-1].union(self._planned.names(step.pattern)))
         return needed[::-1]
 
     def beginning(self, looks: ConsecutiveLooks, triples: int) -> SolutionMoves:
-        """The solutions that begin at looks that see so many triples first; WastefulError."""
+        """The solutions that begin at looks to which ``triples`` triples are new; WastefulError."""
         self._made, rows = 0, 0
         first, until, moves = int(looks.numbers[0]), int(looks.numbers[-1]) + 1, list[SolutionMoves]()
         for plan in self._planned.plans:
@@ -99,7 +99,7 @@ class SpanJoins:
         return self._together(moves)
 
     def ending(self, looks: ConsecutiveLooks) -> SolutionMoves:
-        """The solutions that end at some looks, and were there at the look before."""
+        """The solutions of the look before that end at these looks."""
         moves = list[SolutionMoves]()
         for plan in self._planned.plans:
             places, at = self._spans[plan.pattern].ending(looks)
@@ -110,7 +110,7 @@ class SpanJoins:
         return self._together(moves)
 
     def alive(self, number: int, horizon: int) -> SolutionMoves:
-        """The solutions that there were ahead of the look of a number, at the horizon (ms) of the look before."""
+        """The solutions just before a look, given the horizon (ms) of the look before it."""
         plan = self._planned.plans[0]
         places = self._spans[plan.pattern].alive(number, horizon)
         born, ends = np.full(len(places), number), np.full(len(places), horizon)
@@ -118,7 +118,7 @@ class SpanJoins:
         return self._together(self._in_parts(plan, places, none, SpanBounds((born, born), (ends, ends))))
 
     def _in_parts(self, plan: JoinPlan, places: Places, at: Places, bounds: SpanBounds) -> Iterator[SolutionMoves]:
-        """The solutions of a plan from spans at places, in parts where a join would make many rows."""
+        """The solutions of a plan from the spans at ``places``, which are halved if a join gets too large."""
         most = ROWS_TOGETHER if len(places) > 1 else LARGEST
         try:
             table = self._joined(plan, places, bounds, most)
@@ -134,7 +134,7 @@ class SpanJoins:
         yield SolutionMoves(at[table.columns[_ORIGIN]], [table.columns.get(name, _NONE) for name in self._output])
 
     def _together(self, parts: Iterable[SolutionMoves]) -> SolutionMoves:
-        """Parts as one, in the order of looks; TooMuchError."""
+        """All moves in the order of looks; TooMuchError."""
         moves = list(parts)
         at = np.concatenate([move.at for move in moves])
         if len(at) > LARGEST:
@@ -145,7 +145,7 @@ class SpanJoins:
         return SolutionMoves(at[order], [np.concatenate(column)[order] for column in columns])
 
     def _joined(self, plan: JoinPlan, places: Places, bounds: SpanBounds, limit: int) -> IdTable:
-        """The solutions with spans at places in a pattern; the place of each among these is its origin."""
+        """The solutions that start from the spans at ``places``; their index is the origin."""
         spans, needed = self._spans[plan.pattern], self._needed[plan.pattern]
         names = enumerate(self._names[plan.pattern])
         columns: dict[str, Any] = {name: spans.cells(at, places) for at, name in names if name in needed[0]}
@@ -163,7 +163,7 @@ class SpanJoins:
         return table
 
     def _test(self, table: IdTable, late: list[PendingCondition]) -> None:
-        """Keep the solutions for which the conditions hold that can be tested by now."""
+        """Apply the conditions whose variables are bound by now."""
         for condition in [condition for condition in late if table.columns.keys() >= set(condition.names)]:
             late.remove(condition)
             if table.size:
@@ -172,7 +172,7 @@ class SpanJoins:
 
 @dataclass(frozen=True, slots=True)
 class _Beside:
-    """The spans that may be in solutions, by the bounds of the triple that each of these goes out from."""
+    """The spans that may take part in solutions, by the bounds of their starting triples."""
 
     spans: TripleSpans
     born: Places
@@ -180,7 +180,7 @@ class _Beside:
     origin: Places
 
     def admits(self, which: Places, places: Places) -> npt.NDArray[np.bool_]:
-        """Whether the span of each pair may be with its solution."""
+        """Whether each pair of a solution and a span is admitted."""
         origin = self.origin[which]
         admitted: npt.NDArray[np.bool_] = (self.spans.births(places) < self.born[origin]) & (
             self.spans.lasts(places) >= self.since[origin]

@@ -1,12 +1,12 @@
-"""Triples with the spans of time in which a content holds them, in columns by the numbers of their terms.
+"""Triples with the spans of time for which a window contains them, in columns of term ids.
 
-A content is looked at again and again, and each look has a ``horizon``: what arrived before it (ms) is not there any
-more. A span of a triple begins with an arrival that finds it absent, its ``birth`` (the number of the look that sees it
-first), and is there as long as its ``last`` arrival is not before the horizon. A triple that comes again while it is
-held moves the end of its span; one that comes again later begins another.
+A window is evaluated again and again ("looks"). Each look has a ``horizon``: triples that arrived before it (ms) have
+left. A triple's span begins with an arrival that finds it absent; its ``birth`` is the number of the first look that
+sees it, and it lasts until its ``last`` arrival falls behind the horizon. A triple that arrives again within its span
+extends it; one that arrives again later begins another span.
 
-A worked example: look 0 is at 4 ms, look 1 at 10, look 2 at 30, and each sees the last 10 ms. (a p b) comes at 0, 4 and
-30 ms. It has two spans: one of birth 0, whose last arrival is at 4, and one of birth 2.
+A worked example: look 0 is at 4 ms, look 1 at 10, look 2 at 30, and each sees the last 10 ms. (a p b) arrives at 0, 4
+and 30 ms. It has two spans: one with birth 0, whose last arrival is at 4, and one with birth 2.
 """
 
 from collections.abc import Sequence
@@ -23,11 +23,11 @@ _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _HALF: Final = np.uint64(32)
 
 INITIAL_CAPACITY: Final = 1024
-"""Spans for which there is room at first."""
+"""Initial capacity, in spans."""
 
 
 class ConsecutiveLooks(NamedTuple):
-    """Consecutive looks: their numbers, their horizons, and those (ms) of the look before each."""
+    """Consecutive looks: their numbers, their horizons (ms), and the horizon of the look before each."""
 
     numbers: Places
     horizons: Places
@@ -35,7 +35,7 @@ class ConsecutiveLooks(NamedTuple):
 
 
 class KeyTable:
-    """Rows by the key of each, sorted."""
+    """Rows sorted by key, as in a counting sort."""
 
     def __init__(self, keys: Ids, room: int) -> None:
         self._counts = np.bincount(keys, minlength=room)
@@ -43,12 +43,12 @@ class KeyTable:
         self._order = np.argsort(keys, kind="stable")
 
     def counts(self, keys: Ids) -> Places:
-        """How many rows each key has."""
+        """The number of rows of each key."""
         counts: Places = self._counts[keys]
         return counts
 
     def rows(self, keys: Ids) -> tuple[Places, Places]:
-        """Each place of keys as often as its key has rows, and these rows."""
+        """The matches of keys and rows: the position of each key, repeated once per row, and the rows."""
         counts = self._counts[keys]
         shift = self._starts[keys] - (np.cumsum(counts) - counts)
         rows: Places = self._order[np.repeat(shift, counts) + np.arange(int(counts.sum()))]
@@ -56,10 +56,10 @@ class KeyTable:
 
 
 class SpanIndex:
-    """From keys to the places of the spans that have them, from the latest back.
+    """An index from keys to the places of spans, as chains from the latest span back.
 
-    The key of a column is the number of its term. Several columns, and one with few of many ``terms``, have a hash for
-    a key, of so many values that about ``room`` spans share few; other spans may have the same.
+    The key of a single column is its term id. Several columns, or one column with few of many ``terms``, are hashed to
+    at least ``capacity`` values, so collisions are rare but possible.
     """
 
     def __init__(self, columns: int, capacity: int, terms: int) -> None:
@@ -67,19 +67,19 @@ class SpanIndex:
         self._bits = 0 if dense else (2 * capacity).bit_length()
         self._latest: Places = np.full(terms if dense else 1 << self._bits, -1, np.int64)
         self.single = True
-        """Whether no two spans that came have one key."""
+        """Whether all spans so far have different keys."""
 
     @property
     def hashed(self) -> bool:
-        """Whether several rows of columns may have one key."""
+        """Whether different rows may have the same key."""
         return self._bits > 0
 
     def crowded(self, spans: int) -> bool:
-        """Whether so many spans are more than there are keys."""
+        """Whether a hashed index has become too small for this many spans."""
         return self._bits > 0 and spans > 1 << self._bits
 
     def keys(self, columns: Sequence[Ids]) -> Ids:
-        """The key of each row of columns."""
+        """The key of each row."""
         if not self._bits:
             return columns[0]
         mixed = columns[0].astype(np.uint64) * _ODD
@@ -90,19 +90,19 @@ class SpanIndex:
 
     @property
     def room(self) -> int:
-        """Keys are less than this number."""
+        """The exclusive upper bound of keys."""
         return len(self._latest)
 
     def latest(self, keys: Ids) -> Places:
-        """The place of the latest span of each key, -1 for one that has none."""
+        """The place of the latest span of each key, -1 if there is none."""
         return self._latest[keys]
 
     def different(self, begin: int) -> int:
-        """How many keys have a span at a place or behind it."""
+        """The number of keys with a span at or after a place."""
         return int(np.count_nonzero(self._latest >= begin))
 
     def add(self, keys: Ids, places: Places) -> Places:
-        """Take in spans at places that rise; for each, the place of the one before it with the same key."""
+        """Add spans at ascending places; returns, for each, the place of the previous span with the same key."""
         before = self._latest[keys]
         # Assigning to repeated keys keeps the last place, so what can be read back tells whether any key came twice.
         self._latest[keys] = places
@@ -117,16 +117,16 @@ class SpanIndex:
         return before
 
     def reserve(self, terms: int) -> None:
-        """Have room for the numbers of so many terms."""
+        """Grow to this many term ids."""
         if not self._bits and len(self._latest) < terms:
             more = np.full(max(terms, 2 * len(self._latest)) - len(self._latest), -1, np.int64)
             self._latest = np.concatenate([self._latest, more])
 
 
 class TripleSpans:
-    """The spans of the triples of one relation, in the order of birth; a place is a number that only grows.
+    """The spans of the triples of one relation in order of birth; places are numbers that only grow.
 
-    Rows of any columns are arranged by the same indexes (``append``).
+    The same indexes arrange rows of any columns (``append``).
     """
 
     def __init__(self, columns: int) -> None:
@@ -142,16 +142,16 @@ class TripleSpans:
 
     @property
     def size(self) -> int:
-        """How many spans are held."""
+        """The number of live spans."""
         return len(self)
 
     def cells(self, column: int, places: Places) -> Ids:
-        """The terms of spans in one column."""
+        """The term ids of spans in one column."""
         cells: Ids = self._cells[column][places - self._base]
         return cells
 
     def column(self, at: int) -> Ids:
-        """The terms of all spans in one column."""
+        """The term ids of all live spans in one column."""
         cells: Ids = self._cells[at][self.begin - self._base : self.end - self._base]
         return cells
 
@@ -166,13 +166,13 @@ class TripleSpans:
         return lasts
 
     def born(self, first: int, until: int) -> Places:
-        """The places of the spans with a birth from ``first`` up to before ``until``."""
+        """The places of the spans born at looks ``first`` to ``until`` (exclusive)."""
         known = self._births[self.begin - self._base : self.end - self._base]
         ends = known.searchsorted([first, until]) + self.begin
         return np.arange(ends[0], ends[1])
 
     def forget_before(self, time: int) -> None:
-        """Spans whose last arrival was before ``time`` (ms) are no longer asked for."""
+        """Drop the spans whose last arrival was before ``time`` (ms)."""
         self._since = time
         # Spans are in the order of birth, not of end, so only those ahead of the first one that goes on can be passed
         # over.
@@ -180,7 +180,7 @@ class TripleSpans:
         self.begin = self.begin + int(kept.argmax()) if kept.any() else self.end
 
     def ending(self, looks: "ConsecutiveLooks") -> tuple[Places, Places]:
-        """The spans that end at one of some looks, and the number of that one among them."""
+        """The spans that end at one of these looks, and the index of that look."""
         live = slice(self.begin - self._base, self.end - self._base)
         lasts = self._lasts[live]
         # A span ends at the first look whose horizon lies behind its last arrival; horizons never go back.
@@ -191,21 +191,21 @@ class TripleSpans:
         return places[kept] + self.begin, at[kept]
 
     def alive(self, number: int, horizon: int) -> Places:
-        """The spans that began before a look and have not ended at a horizon (ms)."""
+        """The spans that began before a look and last until a horizon (ms)."""
         live = slice(self.begin - self._base, self.end - self._base)
         kept = (self._births[live] < number) & (self._lasts[live] >= horizon)
         return np.flatnonzero(kept) + self.begin
 
     def number(self, terms: int) -> None:
-        """So many terms have a number from now on."""
+        """Set the number of term ids in use."""
         self._terms = terms
         for index, _ in self._indexes.values():
             index.reserve(terms)
 
     def enter(self, columns: Sequence[Ids], births: Places, times: Places, limits: Places) -> None:
-        """Take in arrivals of triples in their order, times in ms.
+        """Add arrivals of triples in order; times in ms.
 
-        ``limits``: the horizon (ms) of the look before the one that sees each arrival first.
+        ``limits``: for each arrival, the horizon (ms) of the look before the first one that sees it.
         """
         if not len(births):
             return
@@ -236,14 +236,14 @@ class TripleSpans:
         self.append([column[new] for column in columns], births[new], lasts)
 
     def _all_differ(self, columns: Sequence[Ids]) -> bool:
-        """Whether the first column alone says that no triple is there twice."""
+        """Whether the first column alone shows that all triples differ."""
         places = np.arange(len(columns[0]), dtype=np.int32)
         row = np.empty(self._terms, np.int32)
         row[columns[0]] = places
         return bool((row[columns[0]] == places).all())
 
     def _extended(self, columns: Sequence[Ids], limits: Places, lasts: Places) -> npt.NDArray[np.bool_]:
-        """Move the ends of spans that are held when a triple comes again; whether each of the others begins a span."""
+        """Extend the live spans of triples that arrive again; returns which triples begin a new span."""
         starts = np.ones(len(lasts), np.bool_)
         rows = np.flatnonzero(columns[0] < self._seen)
         if len(rows):
@@ -257,7 +257,7 @@ class TripleSpans:
         return starts
 
     def append(self, columns: Sequence[Ids], births: Places, lasts: Places) -> None:
-        """Put spans behind the others, whose births are not greater, nor are those of the first."""
+        """Append spans; births must not decrease."""
         self._reserve(len(births))
         at = slice(self.end - self._base, self.end - self._base + len(births))
         for cells, new in zip(self._cells, columns, strict=True):
@@ -272,7 +272,7 @@ class TripleSpans:
             del self._indexes[bound]
 
     def _reserve(self, more: int) -> None:
-        """Have room for more spans; the room of those that are no longer asked for is used again."""
+        """Make room for ``more`` spans, reusing the room of dropped ones."""
         if self.end - self._base + more <= len(self._births):
             return
         live: Any = slice(self.begin - self._base, self.end - self._base)
@@ -295,9 +295,9 @@ class TripleSpans:
         self._base = self.begin
 
     def pairs(self, keys: dict[int, Ids], limit: int = LARGEST) -> tuple[Places, Places]:
-        """For terms in some columns: pairs of a row of them and the place of a span that has them.
+        """Join rows of terms in some columns with spans: the index of each row, and the place of the span it meets.
 
-        LargeJoinError for more than ``limit`` looked at.
+        LargeJoinError if more than ``limit`` candidates would be tested.
         """
         bound = tuple(keys)
         index, before = self._indexed(bound)
@@ -313,12 +313,12 @@ class TripleSpans:
         return which, places
 
     def number_of_pairs(self, keys: dict[int, Ids]) -> int:
-        """How many pairs are looked at for terms in some columns."""
+        """The number of candidates that ``pairs`` would test."""
         index, _ = self._indexed(tuple(keys))
         return int(self._table(tuple(keys)).counts(index.keys(list(keys.values()))).sum())
 
     def number_of_keys(self, bound: tuple[int, ...]) -> int:
-        """How many different terms some columns have, about."""
+        """About how many different keys some columns have."""
         index, _ = self._indexed(bound)
         return len(self) if index.single else index.different(self.begin)
 
@@ -346,7 +346,7 @@ class TripleSpans:
         return np.concatenate([rows for rows, _ in pairs]), np.concatenate([places_ for _, places_ in pairs])
 
     def _indexed(self, bound: tuple[int, ...]) -> tuple[SpanIndex, Places]:
-        """The index of some columns, made when it is first asked for."""
+        """The index of some columns, built on first use."""
         if bound not in self._indexes:
             index, before = SpanIndex(len(bound), len(self._births), self._terms), np.empty(len(self._births), np.int64)
             live = slice(self.begin - self._base, self.end - self._base)
@@ -355,20 +355,20 @@ class TripleSpans:
         return self._indexes[bound]
 
     def _keys(self, bound: tuple[int, ...], index: SpanIndex) -> Ids:
-        """The keys of all spans that are held."""
+        """The keys of all live spans."""
         live = slice(self.begin - self._base, self.end - self._base)
         return index.keys([self._cells[column][live] for column in bound])
 
     def _all(
         self, bound: tuple[int, ...], keys: Ids, which: Places, places: Places, limit: int
     ) -> tuple[Places, Places]:
-        """Pairs of rows and all spans of their keys at their places or before."""
+        """The rest of the chains that begin at ``places``, from the sorted table."""
         rows, matches = self._sorted_pairs(bound, keys[which], limit)
         earlier = matches <= places[rows]
         return which[rows[earlier]], matches[earlier]
 
     def _sorted_pairs(self, bound: tuple[int, ...], keys: Ids, limit: int) -> tuple[Places, Places]:
-        """Pairs of keys and all their spans."""
+        """All pairs of keys and spans, from the sorted table."""
         table = self._table(bound)
         if int(table.counts(keys).sum()) > limit:
             raise LargeJoinError(limit)
@@ -376,7 +376,7 @@ class TripleSpans:
         return which, rows + self.begin
 
     def _table(self, bound: tuple[int, ...]) -> KeyTable:
-        """The spans that are held, sorted by the keys of some columns."""
+        """The live spans sorted by the keys of some columns, cached until spans change."""
         index, _ = self._indexed(bound)
         state = self.begin, self.end, index.room
         known = self._sorted.get(bound)
@@ -385,12 +385,12 @@ class TripleSpans:
         return known[1]
 
     def numbers(self) -> Ids:
-        """The numbers of the terms of the spans that are held, column after column."""
+        """The term ids of all live spans, column after column."""
         live = slice(self.begin - self._base, self.end - self._base)
         return np.concatenate([column[live] for column in self._cells])
 
     def renumber(self, numbers: Ids) -> None:
-        """The same spans with other numbers for their terms."""
+        """Replace the term ids of all live spans, in the layout of ``numbers``."""
         live = slice(self.begin - self._base, self.end - self._base)
         for column, new in zip(self._cells, np.split(numbers, len(self._cells)), strict=True):
             column[live] = new

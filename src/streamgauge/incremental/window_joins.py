@@ -1,19 +1,19 @@
-"""Joins over the graphs of windows: generated functions for the triples that enter and leave a graph.
+"""Joins over the graphs of windows: generated functions that process the triples that enter and leave.
 
-The basic graph patterns of one query or of several share the relations that they look triples up in: one function
-handles a whole graph. A triple that enters is put into all indexes first, one that leaves is taken out last. A solution
-that uses the triple in several places is counted at the first of them only: pattern i joins with patterns j < i on
+The basic graph patterns of all queries share the relations in which triples are looked up, so that one function
+handles a graph. A triple that enters is added to all indexes first; one that leaves is removed last. A solution
+that uses the triple in several patterns is counted at the first one only: pattern i joins with patterns j < i on
 triples other than the new one.
 
-An index has a tuple for a key with one value and a set for a key with several. Where the triples of a predicate are of
-one relation, its first index says whether a triple is there, and only further copies are counted (``more``); elsewhere
-all copies are (``counts``).
+An index maps a key with one value to a tuple and a key with several to a set. If the triples of a predicate belong to
+one relation, its first index knows whether a triple is present, and only further copies are counted (``more``);
+otherwise all copies are counted (``counts``).
 
-A worked example: ``?x :knows ?y . ?y :knows ?x``, and the triples (a knows b), (b knows a) enter. The first enters the
-index ``r0_so`` and looks (b, a) up there, in vain. The second enters the index too; as pattern 0 it finds (a, b) for
+A worked example: ``?x :knows ?y . ?y :knows ?x``; (a knows b) and (b knows a) enter. The first is added to the index
+``r0_so``, where (b, a) is not found. The second is added too; as pattern 0 it finds (a, b) for
 pattern 1, which is the solution x=b, y=a; as pattern 1 it finds (a, b) for pattern 0, the solution x=a, y=b. Now
 (c knows c) enters. As pattern 0 it finds itself for pattern 1: x=c, y=c. As pattern 1 it finds itself for pattern 0,
-which is passed over, because pattern 0 has counted that solution.
+which is skipped because pattern 0 has counted that solution.
 """
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
@@ -60,10 +60,10 @@ from streamgauge.model.terms import Term, Triple
 
 
 class WindowJoins(JoinPool):
-    """The basic graph patterns of one query or of several over graphs that change; patterns are requested first.
+    """The basic graph patterns of one or more queries over changing graphs; all patterns are requested first.
 
-    ``static`` triples are in the default graph from its first ``feeds`` on; a collection, which may be a file, is read
-    once and not kept. ``stamped``: the rows of ``stamps`` are moved, no facts are fed for them.
+    ``static`` triples enter the default graph with its first ``feeds``; a collection, which may be a file, is read once
+    and not kept. ``stamped``: time stamps are maintained as rows (``stamps``) instead of being fed as facts.
     """
 
     def __init__(self, static: Iterable[Triple] = (), stamped: bool = False) -> None:
@@ -74,29 +74,29 @@ class WindowJoins(JoinPool):
         self._joins: dict[Term | None, list[Joins | SkewedJoins]] = {}
         self._skewed: dict[int, SkewedJoins] = {}
         self.pull = Pull()
-        """That of the queries that are asked at a look."""
+        """The pull shared by all queries that are evaluated at a look."""
 
     def look(self) -> None:
-        """Queries are asked one after the other, and no triple moves meanwhile."""
+        """Begin a look: queries are evaluated one after the other, and triples stay as they are meanwhile."""
         self.pull.begin()
         self.pull.together = True
 
     def release(self) -> None:
-        """The look is over."""
+        """End the look."""
         self.pull.together = False
 
     @property
     def moved(self) -> bool:
-        """Whether the solutions of a pattern have changed since they were taken."""
+        """Whether solutions have changed since they were last taken."""
         return any(self._bags)
 
     @cached_property
     def _bags(self) -> list[Bag]:
-        """The bags that changes are put into."""
+        """The bags that receive changes."""
         return [bag for _, bag in self.leaves] + [rows.found for some in self._stamps.values() for rows in some]
 
     def ask(self, request: BgpRequest) -> Bag:
-        """Request the solutions of a pattern, or rows of stamps."""
+        """Request the solutions of a pattern, or rows of time stamps."""
         stamps = stamp_rows(request) if self._stamped else None
         if stamps is None:
             return super().ask(request)
@@ -104,22 +104,22 @@ class WindowJoins(JoinPool):
         return stamps.found
 
     def pending(self, bag: Bag) -> bool:
-        """Whether solutions may have changed since a bag was taken: a second plan does not say."""
+        """Whether solutions may have changed since a bag was taken; a second plan is always asked."""
         return bool(bag) or (bool(self._skewed) and id(bag) in self._skewed)
 
     def change(self, bag: Bag) -> Bag:
-        """The rows that a bag has, which it has no more, with those that a second plan finds."""
+        """Take the rows of a bag, and those that a second plan finds."""
         change = super().change(bag)
         if self._skewed and (skewed := self._skewed.get(id(bag))) is not None:
             skewed.add_to(change)
         return change
 
     def stamps(self, graph: Term) -> Sequence[StampRows]:
-        """The rows of stamps that are asked of a graph of stamps."""
+        """The requested rows of a graph of time stamps."""
         return self._stamps.get(graph, ())
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
-        """Functions that take the triples that enter and leave a graph; static ones enter with the first."""
+        """The functions for triples that enter and leave a graph; static triples enter with the first call."""
         if graph not in self._joins:
             self._joins[graph] = self._generated(graph)
             if graph is None:
@@ -130,9 +130,9 @@ class WindowJoins(JoinPool):
         return _one([join.enter for join in joins]), _one([join.leave for join in joins])
 
     def _generated(self, graph: Term | None) -> list["Joins | SkewedJoins"]:
-        """Patterns whose predicates are constants together; one with a variable there would slow them down.
+        """Compile the patterns of a graph: those with constant predicates together, the others separately.
 
-        One pattern that is alone may have a second plan.
+        A single pattern may have a second plan.
         """
         leaves = [leaf for leaf in self.leaves if leaf[0].graph == graph]
         parts = band_parts(leaves[0][0]) if len(leaves) == 1 and not _is_open(leaves[0][0]) else None
@@ -154,7 +154,7 @@ def _is_open(request: BgpRequest) -> bool:
 
 
 def _one(feeds: Sequence[Callable[[Iterable[Triple]], None]]) -> Feed:
-    """One function for all, without a detour for a single one."""
+    """One function that calls all of them; a single one is returned unchanged."""
     if len(feeds) == 1:
         return feeds[0]
 
@@ -177,9 +177,9 @@ class Joins:
 
 
 def generate(planned: Sequence[PlannedBgp], outputs: Sequence[tuple[str, ...]], bags: Sequence[Bag]) -> Joins:
-    """Compile the joins of planned patterns over one graph, which share relations.
+    """Compile the joins of planned patterns over one graph; they share relations.
 
-    Each adds signed rows over its output variables to its bag of ``found``. TooMuchError beyond what CPython compiles.
+    Each adds signed rows over its output variables to its bag. TooMuchError beyond what CPython compiles.
     """
     relations, plans = merged(planned)
     leaves = [_Leaf(number, *plan) for number, plan in enumerate(zip(plans, outputs, strict=True))]
@@ -195,7 +195,7 @@ def generate(planned: Sequence[PlannedBgp], outputs: Sequence[tuple[str, ...]], 
 
 @dataclass(frozen=True, slots=True)
 class _Leaf:
-    """One pattern of several: its number, its joins over the common relations, the columns of its rows."""
+    """One of several patterns: its number, its plan over the common relations, its output columns."""
 
     number: int
     planned: PlannedBgp
@@ -217,7 +217,7 @@ class _Leaf:
 
 
 def _alike(leaves: Sequence[_Leaf]) -> list[list[_Leaf]]:
-    """Leaves in groups that have the same patterns over the same relations: only conditions and output differ."""
+    """Group leaves with the same patterns over the same relations; only conditions and output differ."""
     groups: dict[Hashable, list[_Leaf]] = {}
     for leaf in leaves:
         groups.setdefault((leaf.planned.patterns, leaf.planned.relation_of), []).append(leaf)
@@ -229,7 +229,7 @@ def _index(path: Path) -> str:
 
 
 def _is_set(relations: Sequence[TripleRelation], path: Path) -> bool:
-    """A path without open columns (or without bound ones) is a set, not a dictionary of tuples and sets."""
+    """Whether the index of a path is a set: it has no open columns, or no bound ones."""
     return path.bound in (relations[path.relation].columns, ())
 
 
@@ -248,10 +248,10 @@ def _tests(relations: Sequence[TripleRelation], leaves: Sequence[_Leaf]) -> dict
 
 
 class _Handler:
-    """The function ``enter`` or ``leave`` of a graph, under construction.
+    """Builds the function ``enter`` or ``leave`` of a graph.
 
-    Where it would be longer than what is compiled at once, the triples of each predicate, the indexes of each relation
-    and each join have a function of their own.
+    If it would be too long to compile at once, each predicate, the indexes of each relation and each join become
+    functions.
     """
 
     def __init__(
@@ -282,7 +282,7 @@ class _Handler:
             raise TooMuchError(f"its joins are too many or too deep to be compiled ({error})") from None
 
     def _dispatch(self) -> None:
-        """By the predicate, where all relations have one."""
+        """Dispatch on the predicate if all relations have a constant one."""
         if None in self._predicates:
             self._handle(range(len(self._predicates)))
             return
@@ -295,11 +295,11 @@ class _Handler:
         self._module.add(Cases(cases))
 
     def _part(self, parameters: str = "s, p, o") -> AbstractContextManager[None]:
-        """A branch, or a function of its own."""
+        """A nested branch, or a function of its own."""
         return self._module.part(parameters) if self._parted else self._module.branch()
 
     def _handle(self, relations: Sequence[int]) -> None:
-        """Admit the triple to its relations, count its copies, keep the indexes, join."""
+        """Admit the triple to its relations, count its copies, maintain the indexes, join."""
         guarded = len(relations) > 1
         self._admit(relations, guarded)
         own = [] if guarded else [path for path in self._paths if path.relation == relations[0]]
@@ -316,7 +316,7 @@ class _Handler:
                 self._module.add(*operations)
 
     def _admit(self, relations: Sequence[int], guarded: bool) -> None:
-        """Leave out a triple that belongs to no relation; several relations have a local each that says whether."""
+        """Skip a triple that belongs to no relation; with several, a local per relation records the result."""
         admits = {relation: self._admission(relation) for relation in relations}
         if guarded:
             self._statements(*(f"a{relation} = {admitted}" for relation, admitted in admits.items()))
@@ -334,7 +334,7 @@ class _Handler:
         return " and ".join(parts) or "True"
 
     def _count(self, first: Path | None) -> None:
-        """Pass over a triple of which there are copies; one that enters is put into ``first``, which knows them."""
+        """Skip a triple that has copies; an entering triple is added to the index ``first``, which knows them."""
         skip = self._skip
         if self._name != "leave" and first is not None:
             self._enter(_access(self._relations, first), ("    more[t] = more.get(t, 0) + 1", f"    {skip}"))
@@ -350,7 +350,7 @@ class _Handler:
         self._module.add(*map(Do, lines))
 
     def _enter(self, access: "_Access", copy: Sequence[str]) -> None:
-        """Put the triple into an index; ``copy`` is done when it is there already (nothing where it cannot be)."""
+        """Add the triple to an index; ``copy`` runs if it is present already (empty if it cannot be)."""
         index, key, value = access.index, access.key, access.value
         if key is None:
             self._statements(*([f"if {value} in {index}:", *copy] if copy else []), f"{index}.add({value})")
@@ -364,7 +364,7 @@ class _Handler:
         )
 
     def _leave(self, access: "_Access") -> None:
-        """Take the triple out of an index."""
+        """Remove the triple from an index."""
         index, key, value = access.index, access.key, access.value
         if key is None:
             self._statements(f"{index}.remove({value})")
@@ -389,7 +389,7 @@ class _Handler:
                         self._join(alike, plan)
 
     def _join(self, alike: Sequence[_Leaf], plan: JoinPlan) -> None:
-        """The joins of leaves that join alike, once; each tests its own conditions at the end if there are several."""
+        """Emit the joins of alike leaves once; if there are several, each tests its own conditions at the end."""
         leaf, alone = alike[0], len(alike) == 1
         own = leaf.planned.patterns[plan.pattern]
         where = {node.name: POSITIONS[at] for at, node in reversed([*enumerate(own)]) if isinstance(node, Var)}
@@ -407,13 +407,13 @@ class _Handler:
 
 @dataclass
 class _WindowJoin(PatternJoin):
-    """The joins of a triple that matches one pattern with the indexes of a graph."""
+    """Joins a triple that matches one pattern with the indexes of a graph."""
 
     leaf: _Leaf
     plan: JoinPlan
 
     def look_up(self, number: int, at: int) -> None:
-        """Look the pattern up by its bound columns; its other variables become locals."""
+        """Look up the pattern by its bound columns; its open variables become locals."""
         nodes, path = self.patterns[at], self.plan.steps[number].path
         columns = self.leaf.planned.relations[path.relation].columns
         key = tuple_of([self.where[_variable(nodes[column])] for column in path.bound])
@@ -428,7 +428,7 @@ class _WindowJoin(PatternJoin):
 
 @dataclass(frozen=True, slots=True)
 class _Access:
-    """An index in the text: its name, key and value; ``key`` is ``None`` for a set."""
+    """An index in generated code: its name, key and value; ``key`` is ``None`` for a set."""
 
     index: str
     key: str | None

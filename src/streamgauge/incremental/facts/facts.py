@@ -1,7 +1,7 @@
-"""Facts by class and by property, with indexes made when they are first asked for, and who is told of each change.
+"""Facts by class and by property, with indexes built on demand, and the listeners of changes.
 
-Readers of a fact that comes are told when it is there, readers of one that goes while it is still there: facts change
-one after the other.
+Listeners are notified of a new fact after it was added, and of a deleted one before it is removed; facts change one at
+a time.
 """
 
 from collections.abc import Callable, Iterator
@@ -12,15 +12,15 @@ from streamgauge.model.terms import RDF_TYPE, Term, Triple
 Listener: TypeAlias = Callable[..., None]
 Terms: TypeAlias = tuple[Term, ...] | set[Term]
 HIDDEN: Final = "<:"
-"""Names of hidden classes and properties begin so; no IRI does."""
+"""The prefix of hidden classes and properties, with which no IRI begins."""
 _FEW: Final = 4
-"""The most terms for a key that are kept as a tuple: it is smaller than a set."""
+"""Maximum terms of a key that are kept as a tuple, which is smaller than a set."""
 
 
 class Class:
-    """The members of a class with a number each; ``enter`` and ``leave`` are told of a member, ``gate`` parts readers.
+    """The members of a class, with a number each; ``enter`` and ``leave`` are listeners, ``gate`` dispatches to joins.
 
-    Memberships of a ``hidden`` class are no triples: only readers of the class itself are told.
+    Memberships of a ``hidden`` class are not triples: only listeners of the class itself are notified.
     """
 
     __slots__ = ("enter", "gate", "hidden", "leave", "members", "name")
@@ -34,10 +34,10 @@ class Class:
 
 
 class Property:
-    """The pairs of a property, from subjects to objects; ``enter`` and ``leave`` are told of subject and object.
+    """The pairs of a property, from subjects to objects; ``enter`` and ``leave`` are listeners of (subject, object).
 
-    ``states`` has a number for pairs of which there is more to note than that they are there. Pairs of a ``hidden``
-    property are no triples: only readers of the property itself are told.
+    ``states`` holds a number for pairs that need more than presence. Pairs of a ``hidden`` property are not triples:
+    only listeners of the property itself are notified.
     """
 
     __slots__ = ("enter", "gate", "hidden", "into", "leave", "name", "out", "states")
@@ -52,23 +52,23 @@ class Property:
         self.gate: Any = None
 
     def has(self, subject: Term, end: Term) -> bool:
-        """Whether it holds between two terms."""
+        """Whether a pair exists."""
         return end in self.out.get(subject, ())
 
     def add(self, subject: Term, end: Term) -> None:
-        """A pair comes that was not there; no reader is told."""
+        """Add a new pair without notification."""
         _add(self.out, subject, end)
         if self.into is not None:
             _add(self.into, end, subject)
 
     def remove(self, subject: Term, end: Term) -> None:
-        """A pair goes that was there; no reader is told."""
+        """Remove an existing pair without notification."""
         _remove(self.out, subject, end)
         if self.into is not None:
             _remove(self.into, end, subject)
 
     def backward(self) -> dict[Term, Terms]:
-        """From objects to subjects: made once, kept from then on."""
+        """The index from objects to subjects, built on demand and maintained."""
         if self.into is None:
             self.into = {}
             for subject, ends in self.out.items():
@@ -82,7 +82,7 @@ class Property:
 
 
 class Facts:
-    """Classes and properties by name; ``enter`` and ``leave`` are told of every triple."""
+    """Classes and properties by name; ``enter`` and ``leave`` are listeners of all triples."""
 
     def __init__(self) -> None:
         self.classes: dict[Term, Class] = {}
@@ -94,7 +94,7 @@ class Facts:
         self.gate: Any = None
 
     def class_of(self, name: Term) -> Class:
-        """A class, empty when it is new."""
+        """A class, created if it does not exist."""
         class_ = self.classes.get(name)
         if class_ is None:
             if name.startswith(HIDDEN):
@@ -103,7 +103,7 @@ class Facts:
         return class_
 
     def property_of(self, name: Term) -> Property:
-        """A property other than rdf:type, empty when it is new."""
+        """A property other than rdf:type, created if it does not exist."""
         property_ = self.properties.get(name)
         if property_ is None:
             if name.startswith(HIDDEN):
@@ -112,7 +112,7 @@ class Facts:
         return property_
 
     def link(self, of: Property, subject: Term, end: Term) -> None:
-        """A pair comes that was not there; then readers are told."""
+        """Add a new pair, then notify listeners."""
         of.add(subject, end)
         for listener in of.enter:
             listener(subject, end)
@@ -121,7 +121,7 @@ class Facts:
                 listener(subject, of.name, end)
 
     def unlink(self, of: Property, subject: Term, end: Term) -> None:
-        """Readers are told of a pair; then it goes."""
+        """Notify listeners of a pair, then remove it."""
         for listener in of.leave:
             listener(subject, end)
         if not of.hidden:
@@ -130,7 +130,7 @@ class Facts:
         of.remove(subject, end)
 
     def join(self, of: Class, member: Term, number: int) -> None:
-        """A member comes that was not there; then readers are told."""
+        """Add a new member, then notify listeners."""
         of.members[member] = number
         for listener in of.enter:
             listener(member)
@@ -139,7 +139,7 @@ class Facts:
                 listener(member, RDF_TYPE, of.name)
 
     def part(self, of: Class, member: Term) -> None:
-        """Readers are told of a member; then it goes."""
+        """Notify listeners of a member, then remove it."""
         for listener in of.leave:
             listener(member)
         if not of.hidden:
@@ -164,7 +164,7 @@ class Facts:
         return any(True for _ in self.match(*triple))
 
     def match(self, subject: Term | None, predicate: Term | None, end: Term | None) -> Iterator[Triple]:
-        """All triples with these terms where one is given."""
+        """The triples with these terms; ``None`` matches any."""
         if predicate is None or predicate == RDF_TYPE:
             yield from self._typed(subject, end)
         if predicate is None:

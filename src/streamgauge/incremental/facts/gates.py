@@ -1,14 +1,14 @@
-"""Gates: which joins a changed fact can matter to, told before any of them begins.
+"""Gates: find the joins that a changed fact can affect, before any of them begins.
 
-Each triple pattern of a shape has a trigger, which is behind the gate of the class or property of its facts. A trigger
-has one condition that every solution with a new fact meets: a term of the pattern is the fact's; or another pattern
-says that an end of the fact has a term as a value, is in a class, or has a value at all. Triggers with conditions of
-one kind are found by one look-up: among a thousand patterns a fact costs as much as there are different look-ups.
+Each triple pattern of a shape has a trigger behind the gate of its class or property. A trigger has one condition that
+every solution with a new fact satisfies: a term of the fact is a constant of the pattern; or, by another pattern, an
+end of the fact has some term as a value, is in some class, or has any value. Triggers with the same kind of condition
+are found by one look-up: with a thousand patterns, a fact costs only as many look-ups as there are kinds.
 
 A worked example: ``?x :takes ?c . ?x :memberOf :d1``, ``?x :takes ?c . ?x :memberOf :d2`` and ``?x :takes :c7``. The
-fact ``:s :takes :c1`` comes. The gate of ``:takes`` has the third trigger under the object ``:c7``, which is not that
-of the fact. It has the other two in a table of the values that a subject has of ``:memberOf``, under ``:d1`` and
-``:d2``. ``:s`` is a member of ``:d2``: so the second trigger alone is called.
+fact ``:s :takes :c1`` is inserted. The gate of ``:takes`` has the third trigger under the object ``:c7``, which is not
+the fact's. It has the other two in a table of values of ``:memberOf``, under ``:d1`` and ``:d2``. ``:s`` is a member
+of ``:d2``, so only the second trigger is called.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -24,22 +24,22 @@ from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.terms import Term
 
 Triggers: TypeAlias = "dict[JoinTrigger, int]"
-"""Triggers, and for how many rows of constants each is there."""
+"""Triggers, with the number of rows of constants that need each."""
 
 _SUBJECT: Final = 0
 _OBJECT: Final = 1
 DIRECT: Final = 12
-"""Triggers of a gate that are called without a look: their joins begin with one."""
+"""Maximum triggers of a gate that are called directly: their joins begin with a look-up anyway."""
 _LOOPED: Final = 8
-"""Terms of a table that are gone through where the property has no index from objects yet."""
+"""Maximum terms of a table that are scanned while the property has no index from objects."""
 
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A condition on an end of the fact (0: its subject, 1: its object).
+    """A condition on an end of a fact (0: its subject, 1: its object).
 
-    Of ``kind`` it is a member, or has a value: ``forward`` it is the subject of that. ``key`` is the number of the
-    constant that is its value, or without a ``kind`` the end itself; ``None`` where any value does.
+    The end is a member of ``kind``, or has a value of it (``forward``: as its subject). ``key`` is the number of the
+    constant that is the value, or without a ``kind`` the end itself; ``None`` for any value.
     """
 
     end: int
@@ -49,7 +49,7 @@ class Condition:
 
     @property
     def size(self) -> int:
-        """About how many terms meet it."""
+        """The estimated number of terms that satisfy it."""
         if self.kind is None or self.key is not None:
             return 0
         if isinstance(self.kind, Class):
@@ -58,9 +58,9 @@ class Condition:
 
 
 class JoinTrigger:
-    """A pattern of a shape: ``enter`` and ``leave`` are called with a fact, and compiled when they first are.
+    """A pattern of a shape: ``enter`` and ``leave`` are called with a fact, and compiled on first use.
 
-    ``open`` and ``close`` say with which constants the shape is asked for. A fact comes once, whatever it matches.
+    ``open`` and ``close`` register the constants of takers. A fact is passed once, however many conditions it meets.
     """
 
     __slots__ = ("_at", "_compiled", "_condition", "_kind", "enter", "leave")
@@ -80,11 +80,11 @@ class JoinTrigger:
         self.leave: Callable[..., None] = partial(self._first, -1)
 
     def open(self, constants: Sequence[Term]) -> None:
-        """The shape is asked for with these constants."""
+        """Register constants of takers."""
         gate_of(self._kind).add(self, self._condition, self._term(constants))
 
     def close(self, constants: Sequence[Term]) -> None:
-        """The shape is asked for with these constants no more."""
+        """Remove constants of takers."""
         gate_of(self._kind).discard(self, self._condition, self._term(constants))
 
     def compile(self) -> None:
@@ -93,7 +93,7 @@ class JoinTrigger:
         gate_of(self._kind).change()
 
     def compile_again(self) -> None:
-        """The compiled functions are out of date."""
+        """Discard the compiled functions."""
         self.enter, self.leave = partial(self._first, 1), partial(self._first, -1)
         gate_of(self._kind).change()
 
@@ -112,7 +112,7 @@ class JoinTrigger:
 
 
 def condition(facts: Facts, patterns: Sequence[TriplePattern], keys: Sequence[str], at: int) -> Condition | None:
-    """The condition of a pattern that the fewest facts meet, as far as can be seen; ``None`` where there is none."""
+    """The most selective condition of a pattern by estimate; ``None`` if it has none."""
     pattern = patterns[at]
     ends = _ends(pattern)
     conditions = [Condition(end, key=keys.index(name)) for end, name in ends.items() if name in keys]
@@ -131,7 +131,7 @@ def _conditions(
     ends: Mapping[int, str],
     own: Class | Property | None,
 ) -> list[Condition]:
-    """The condition that another pattern sets on the ends of a fact."""
+    """The conditions that another pattern imposes on the ends of a fact."""
     kind, conditions = kind_of(facts, other), list[Condition]()
     if kind is None:
         return conditions
@@ -151,7 +151,7 @@ def _conditions(
 
 
 def _ends(pattern: TriplePattern) -> dict[int, str]:
-    """The variables at the subject and, where a trigger is given it, at the object of a pattern."""
+    """The variables at the subject and, if passed to the trigger, at the object of a pattern."""
     nodes = {_SUBJECT: pattern.subject} | ({_OBJECT: pattern.object} if "o" in parameters(pattern) else {})
     return {end: node.name for end, node in nodes.items() if isinstance(node, Var)}
 
@@ -165,21 +165,21 @@ Table: TypeAlias = dict[Term, Triggers]
 
 @dataclass
 class _End:
-    """The conditions on one end of a fact, by what has to be looked up."""
+    """The conditions on one end of a fact, by the look-up that they need."""
 
     terms: Table = field(default_factory=dict)
     values: dict[tuple[Property, bool], Table] = field(default_factory=dict)
     there: dict[tuple[Class | Property, bool], Triggers] = field(default_factory=dict)
 
     def table(self, condition: Condition) -> Table:
-        """Triggers by the term that the condition names."""
+        """The triggers by the constant of their condition."""
         if condition.kind is None:
             return self.terms
         assert isinstance(condition.kind, Property)
         return self.values.setdefault((condition.kind, condition.forward), {})
 
     def discard(self, trigger: "JoinTrigger", condition: Condition, term: Term | None) -> None:
-        """A trigger is there for one row of constants less."""
+        """Remove a trigger for a row of constants."""
         if term is None:
             assert condition.kind is not None
             _discard(self.there, (condition.kind, condition.forward), trigger)
@@ -189,14 +189,14 @@ class _End:
             del self.values[condition.kind, condition.forward]
 
     def triggers(self) -> Iterator["JoinTrigger"]:
-        """All of them."""
+        """All triggers."""
         for triggers in chain(
             self.terms.values(), self.there.values(), *(value.values() for value in self.values.values())
         ):
             yield from triggers
 
     def looks(self) -> "_Looks":
-        """The tables that a fact is looked up in, in the order of the look-ups."""
+        """The tables to look up a fact in, in order."""
         there = [(_index(kind, forward), tuple(triggers)) for (kind, forward), triggers in self.there.items()]
         return self.terms, tuple(there), tuple((*key, table) for key, table in self.values.items())
 
@@ -206,11 +206,11 @@ _Looks: TypeAlias = tuple[
     tuple[tuple[Mapping[Term, object], tuple["JoinTrigger", ...]], ...],
     tuple[tuple[Property, bool, Table], ...],
 ]
-"""Of one end of a fact: triggers by the term that it is, by what it has to be in, and by the values that it has."""
+"""For one end of a fact: triggers by its term, by membership, and by its values."""
 
 
 def _add(looks: _Looks, term: Term, triggers_found: list["JoinTrigger"]) -> None:
-    """Add the triggers whose condition a term meets. A trigger has one condition, which may name several terms."""
+    """Add the triggers whose condition a term satisfies; each has one condition, possibly with several constants."""
     terms, there, values = looks
     if terms and term in terms:
         triggers_found += terms[term]
@@ -230,7 +230,7 @@ def _add(looks: _Looks, term: Term, triggers_found: list["JoinTrigger"]) -> None
 
 
 def _met(values: Terms, table: Table) -> list[Triggers]:
-    """The triggers under any of the values; the shorter of both is gone through."""
+    """The triggers under any of the values; scans the shorter of both collections."""
     if len(values) <= len(table):
         return [table[value] for value in values if value in table]
     return [triggers for value, triggers in table.items() if value in values]
@@ -246,9 +246,9 @@ _Pair: TypeAlias = tuple[Callable[..., None], Callable[..., None]]
 
 
 class TriggerGate:
-    """The triggers of the facts of a class, a property, or of all.
+    """The triggers of the facts of a class, of a property, or of all facts.
 
-    Where they are few, the functions of each are told of facts themselves, from the first fact after a change of them.
+    If there are few, their functions become listeners themselves, from the first fact after a change of the triggers.
     """
 
     def __init__(self, kind: Class | Property | Facts) -> None:
@@ -262,7 +262,7 @@ class TriggerGate:
         self._told: tuple[_Pair, ...] = ()
 
     def add(self, trigger: JoinTrigger, condition: Condition | None, term: Term | None) -> None:
-        """A trigger is there, for one more row of constants, under its condition, which may be about a term."""
+        """Add a trigger for a row of constants, under its condition and the constant of that, if any."""
         self._size += 1
         if condition is None:
             triggers = self._always
@@ -275,7 +275,7 @@ class TriggerGate:
         self.change()
 
     def discard(self, trigger: JoinTrigger, condition: Condition | None, term: Term | None) -> None:
-        """A trigger is there for one row of constants less."""
+        """Remove a trigger for a row of constants."""
         self._size -= 1
         if condition is None:
             _discard({0: self._always}, 0, trigger)
@@ -284,12 +284,12 @@ class TriggerGate:
         self.change()
 
     def change(self) -> None:
-        """Triggers come or go, or are compiled: they are laid out with the next fact."""
+        """Triggers changed or were compiled: lay them out again with the next fact."""
         self.laid = None
         self._tell(((self._enter, self._leave),) if self._size else ())
 
     def _tell(self, pairs: tuple[_Pair, ...]) -> None:
-        """These are told of facts. Lists are made anew: one may be gone through now."""
+        """Set the listeners. Lists are replaced, because one may be in iteration."""
         if pairs == self._told:
             return
         kind, enter, leave = self._kind, [one for one, _ in self._told], [two for _, two in self._told]
@@ -299,9 +299,9 @@ class TriggerGate:
         self._told = pairs
 
     def lay_out(self) -> "_Laid":
-        """Triggers that are called for every fact, all of them where they are few, and what others are looked up in.
+        """Arrange the triggers: those called for every fact (all of them if few), and the tables of the others.
 
-        ``None`` for an end on which there is no condition.
+        ``None`` for an end without conditions.
         """
         # Few triggers are told of facts themselves: one call less for each fact than through the gate.
         if self._size <= DIRECT:
@@ -316,7 +316,7 @@ class TriggerGate:
 
 
 def _found(one: _Looks | None, subject: Term, two: _Looks | None, end: Term | None) -> list[JoinTrigger]:
-    """The triggers whose conditions a fact meets, each once."""
+    """The triggers whose conditions a fact satisfies, each once."""
     triggers: list[JoinTrigger] = []
     if one is not None:
         _add(one, subject, triggers)
@@ -338,7 +338,7 @@ def _discard(table: dict[Any, Triggers], key: object, trigger: JoinTrigger) -> N
 
 
 def _calls(*fact: str) -> _Pair:
-    """Functions that are given a gate and a fact, of which one calls ``enter`` of triggers and one ``leave``."""
+    """Two generated functions of a gate and a fact: one calls ``enter`` of triggers, one ``leave``."""
     module, subject, end = Module({"found": _found}), fact[0], fact[-1] if len(fact) > 1 else "None"
     for name in ("enter", "leave"):
         call = Do(f"each.{name}({', '.join(fact)})")
@@ -357,7 +357,7 @@ _CALLS: Final[Mapping[type, _Pair]] = {
 
 
 def gate_of(kind: Class | Property | Facts) -> TriggerGate:
-    """The gate of a class's, a property's or all facts."""
+    """The gate of a class, of a property, or of all facts."""
     if kind.gate is None:
         kind.gate = TriggerGate(kind)
     gate: TriggerGate = kind.gate

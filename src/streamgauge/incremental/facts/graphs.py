@@ -1,16 +1,16 @@
-"""Patterns of queries over standing facts: their entry into a shape, over the default graph and over named graphs.
+"""Patterns of queries over standing facts, in the default graph and in named graphs: how they join a shape.
 
-Existing solutions are found in turns, between which facts change. Few are found in one turn. Many are parted by the
-value of one variable, the anchor. Solutions whose anchor was not looked at yet are found when its turn comes, so their
-changes before are passed over; changes of all others count at once.
+Existing solutions are found in turns, between which facts may change. Few solutions take one turn. Many are
+partitioned by the value of one variable, the anchor: changes to solutions whose anchor has not been processed are
+dropped, because its turn will find them; all other changes count immediately.
 
-A worked example: ``?x :in ?g . ?x :name ?n``, anchor ``?x``, facts about a, b and c. The first turn finds what has
-``?x`` = a; b and c wait. Now ``c :name "C"`` is published: the change is a row with ``?x`` = c, which waits, so the row
-is dropped. ``a :name "A"`` is published: a does not wait, so the row counts. ``d :in g`` and ``d :name "D"`` are
-published: d is new and does not wait, so its row counts. The next turn finds b and c, the one that was dropped too.
+A worked example: ``?x :in ?g . ?x :name ?n``, anchor ``?x``, facts about a, b and c. The first turn processes ``?x`` =
+a; b and c wait. Now ``c :name "C"`` is published: the change is a row with ``?x`` = c, which waits, so the row is
+dropped. ``a :name "A"`` is published: a does not wait, so the row counts. ``d :in g`` and ``d :name "D"`` are
+published: d is new and does not wait, so its row counts. The next turn finds b and c, including the dropped row.
 
-A named graph is there while a fact is in it. Its facts are as they were published: rules do not apply to them. A
-pattern with a variable for the graph is joined in each graph that has all its predicates.
+A named graph exists while it contains a fact. Rules do not apply to its facts. A pattern with a variable for the graph
+is joined in each graph that has all its predicates.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,19 +29,19 @@ from streamgauge.model.algebra import Var
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
 
 TURN: Final = 10_000
-"""Facts that are looked at in one turn, some milliseconds."""
+"""Facts read in one turn: some milliseconds."""
 
 SINGLE: Final = 50_000
-"""Facts that are looked at beyond a turn's for one value of an anchor, which has one turn."""
+"""Facts that a turn may read beyond TURN, because one value of the anchor is processed in one turn."""
 
 _Told = tuple[ShapeJoins, Taker, tuple[Term, ...]]
 
 
 class PendingRows:
-    """Rows that were found of a pattern and not taken yet: first the existing solutions, then their changes.
+    """Rows of a pattern that were found but not taken: first the existing solutions, then changes.
 
-    Entering and ``hand_over`` are for one thread at a time, as changes of the facts are; the first ``take`` after
-    ``hand_over`` touches nothing that changes, the later ones are again for one thread at a time.
+    Like changes of facts, entering and ``hand_over`` need exclusive access. The first ``take`` after ``hand_over``
+    touches no shared state; later ones need exclusive access again.
     """
 
     def __init__(self) -> None:
@@ -51,18 +51,18 @@ class PendingRows:
         self._closed = False
 
     def hand_over(self) -> None:
-        """Solutions found by now are taken first, and nothing after them until ``open``."""
+        """Freeze the solutions found so far for the next ``take``; later changes wait for ``open``."""
         there, self._there, self._closed = self._there, {}, True
         add_all(there, self._gathered())
         self._first = there
 
     def mix(self) -> None:
-        """Solutions found by now are taken together with their changes."""
+        """Merge the existing solutions with their changes."""
         there, self._there = self._there, {}
         add_all(self._found, there)
 
     def open(self) -> None:
-        """Changes since ``hand_over`` are taken too."""
+        """Release the changes since ``hand_over``."""
         self._closed = False
 
     def take(self) -> Bag:
@@ -73,11 +73,11 @@ class PendingRows:
         return {} if self._closed else self._gathered()
 
     def let_go(self) -> None:
-        """Let go of all rows, in pieces, once no change is told any more."""
+        """Free all rows in chunks; no changes may arrive any more."""
         let_go((self._found, self._first))
 
     def _gathered(self) -> Bag:
-        """All that was found until now, which is found no more."""
+        """Take all rows found so far."""
         change = self._found.copy()
         self._found.clear()
         return change
@@ -95,7 +95,7 @@ class PatternEntry(PendingRows):
 
     @property
     def waiting(self) -> int:
-        """How many rows were found and not taken."""
+        """The number of rows found but not taken."""
         return len(self._found if self._first is None else self._first)
 
     def take(self) -> Bag:
@@ -110,7 +110,7 @@ class PatternEntry(PendingRows):
         return _narrowed(change, self._width) if self._wide else change
 
     def steps(self, effort: EvaluationBudget) -> Iterator[None]:
-        """Find what there is, a part at each step, and be told of changes from the first on; TooMuchError."""
+        """Find the existing solutions in steps, and receive changes from the first step on; TooMuchError."""
         running, constants = self._pool.joins(self._asked)
         self._enter(running, Taker(self._found, self._owner), constants)
         if running.looks(constants) <= TURN:
@@ -125,7 +125,7 @@ class PatternEntry(PendingRows):
         yield from self._parts(running, effort)
 
     def leave(self) -> None:
-        """Be told no more."""
+        """Stop receiving changes."""
         if self._told is not None:
             request, self._told = self._told, None
             self._pool.leave(*request)
@@ -137,7 +137,7 @@ class PatternEntry(PendingRows):
             self._pool.leave(*before)
 
     def _parts(self, running: ShapeJoins, effort: EvaluationBudget) -> Iterator[None]:
-        """Find it value by value of the anchor, which the rows have as one more column where they had none."""
+        """Find the solutions by value of the anchor, which is added to the rows as a column if missing."""
         anchor = running.anchor
         if anchor is None:
             raise effort.too_much
@@ -192,32 +192,32 @@ Quad: TypeAlias = tuple[Term, Triple]
 """The name of a graph, and a fact in it."""
 
 JOINED = 1_000
-"""The number of facts that the joins of a pattern over one more graph count for."""
+"""The cost, in facts, of joining a pattern over another graph."""
 
 MAX_GRAPHS = 10_000
-"""Named graphs at once."""
+"""Maximum number of named graphs."""
 
 
 class GraphFacts(Facts):
-    """The facts of one named graph; ``size`` is how many."""
+    """The facts of one named graph; ``size`` is their number."""
 
     def __init__(self) -> None:
         super().__init__()
         self.size = 0
 
     def has(self, triple: Triple) -> bool:
-        """Whether a fact is there."""
+        """Whether a fact exists."""
         subject, predicate, end = triple
         if predicate == RDF_TYPE:
             return end in self.classes and subject in self.classes[end].members
         return predicate in self.properties and self.properties[predicate].has(subject, end)
 
     def knows(self, predicate: Term) -> bool:
-        """Whether facts may be there with a predicate."""
+        """Whether facts with a predicate may exist."""
         return bool(self.classes) if predicate == RDF_TYPE else predicate in self.properties
 
     def add(self, triple: Triple) -> None:
-        """A fact comes that was not there; then readers are told."""
+        """Add a new fact, then notify listeners."""
         subject, predicate, end = triple
         self.size += 1
         if predicate == RDF_TYPE:
@@ -226,7 +226,7 @@ class GraphFacts(Facts):
             self.link(self.property_of(predicate), subject, end)
 
     def remove(self, triple: Triple) -> None:
-        """Readers are told of a fact; then it goes, with it a class or a property that has no other and no reader."""
+        """Notify listeners of a fact, then remove it, along with an empty class or property without listeners."""
         subject, predicate, end = triple
         self.size -= 1
         if predicate == RDF_TYPE:
@@ -242,7 +242,7 @@ class GraphFacts(Facts):
 
 
 class _Graph:
-    """One named graph: its facts, and the patterns over it. The budget is that of the default graph."""
+    """One named graph: its facts, and the patterns over it, on the budget of the default graph."""
 
     def __init__(self, name: Term, budget: ChangeBudget) -> None:
         self.name, self.facts = name, GraphFacts()
@@ -250,7 +250,7 @@ class _Graph:
 
 
 class NamedGraphs:
-    """Facts by the graph that they are in, and the patterns over them."""
+    """The named graphs, and the patterns over them."""
 
     def __init__(self, budget: ChangeBudget) -> None:
         self.budget = budget
@@ -261,18 +261,18 @@ class NamedGraphs:
 
     @property
     def names(self) -> tuple[Term, ...]:
-        """The graphs that have a fact."""
+        """The graphs that contain a fact."""
         return tuple(self._there)
 
     def graph(self, name: Term) -> _Graph:
-        """A graph, empty when it is new."""
+        """A graph, created if it does not exist."""
         graph = self._graphs.get(name)
         if graph is None:
             graph = self._graphs[name] = _Graph(name, self.budget)
         return graph
 
     def check(self, added: Iterable[Quad]) -> None:
-        """TooMuchError when there would be too many graphs."""
+        """TooMuchError if there would be too many graphs."""
         fresh = {name for name, _ in added if name not in self._there}
         if len(self._there) + len(fresh) > MAX_GRAPHS:
             raise TooMuchError(
@@ -280,7 +280,7 @@ class NamedGraphs:
             )
 
     def change(self, added: Iterable[Quad], removed: Iterable[Quad] = ()) -> None:
-        """Facts go, then come. Adding one that is there, and removing one that is not, changes nothing."""
+        """Remove facts, then add others. Adding an existing fact, and removing a missing one, has no effect."""
         new = dict.fromkeys(added)
         moved: dict[Term, tuple[list[Triple], list[Triple]]] = {}
         for name, triple in dict.fromkeys(removed):
@@ -313,25 +313,25 @@ class NamedGraphs:
         self.release(graph)
 
     def release(self, graph: _Graph) -> None:
-        """Forget a graph that has no facts and that no pattern is over."""
+        """Drop a graph without facts and patterns."""
         if not graph.facts.size and not graph.pool.shapes:
             self._graphs.pop(graph.name, None)
 
     def match(
         self, graph: Term | None, subject: Term | None, predicate: Term | None, end: Term | None
     ) -> Iterator[Quad | None]:
-        """The facts with these terms, where one is given, in one graph or in all; ``None`` for each graph looked at."""
+        """The facts with these terms (``None`` matches any) in one or all graphs; yields ``None`` per graph visited."""
         for name in self.names if graph is None else (graph,):
             yield None
             if name in self._there:
                 yield from ((name, triple) for triple in self._graphs[name].facts.match(subject, predicate, end))
 
     def enter(self, entry: "GraphEntry") -> None:
-        """A pattern is told of changes from now on."""
+        """Notify a pattern of changes from now on."""
         self._entries.setdefault(entry.name, {})[entry] = None
 
     def leave(self, entry: "GraphEntry") -> None:
-        """A pattern is told of changes no more."""
+        """Stop notifying a pattern."""
         entries = self._entries.get(entry.name, {})
         entries.pop(entry, None)
         if not entries:
@@ -357,9 +357,9 @@ class _InGraph:
 
 
 class GraphEntry(PendingRows):
-    """Triple patterns over one named graph, or with a variable for its name over each: what was found and not taken.
+    """Triple patterns over one named graph, or over all if the name is a variable: rows found but not taken.
 
-    A pattern without triples has one solution in each graph that is there.
+    A pattern without triples has one solution in each existing graph.
     """
 
     def __init__(self, bgp_request: BgpRequest, owner: PatternOwner, graphs: NamedGraphs) -> None:
@@ -378,13 +378,13 @@ class GraphEntry(PendingRows):
 
     @property
     def waiting(self) -> int:
-        """How many rows were found and not taken."""
+        """The number of rows found but not taken."""
         if self._first is not None:
             return len(self._first)
         return len(self._found) + sum(part.waiting for _, part in self._dirty)
 
     def steps(self, effort: EvaluationBudget) -> Iterator[None]:
-        """Find what there is, graph by graph, and be told of changes from the first step on; TooMuchError."""
+        """Find the existing solutions graph by graph, and receive changes from the first step on; TooMuchError."""
         self._graphs.enter(self)
         for name in self._graphs.names if self.name is None else (self.name,):
             if name not in self._inner:
@@ -393,7 +393,7 @@ class GraphEntry(PendingRows):
                 yield
 
     def _begin(self, graph: _Graph, effort: EvaluationBudget) -> Iterator[None]:
-        """Find what there is in one graph."""
+        """Find the existing solutions in one graph."""
         inner = self._inner[graph.name] = PatternEntry(self._asked, _InGraph(self, graph.name), graph.pool)
         if self._asked.bgp.patterns:
             yield from inner.steps(effort)
@@ -403,7 +403,7 @@ class GraphEntry(PendingRows):
             self._add(graph.name, {(): 1})
 
     def appear(self, graph: _Graph, predicates: set[Term]) -> None:
-        """Facts with these predicates are about to come to a graph, which is followed once it has all predicates."""
+        """Facts with these predicates are about to be added to a graph; join it once it has all predicates."""
         if graph.name in self._inner or not predicates:
             return
         missing = (self._predicates or frozenset()) - predicates
@@ -416,7 +416,7 @@ class GraphEntry(PendingRows):
             self.owner.fail()
 
     def vanish(self, name: Term) -> None:
-        """No fact is in a graph any more."""
+        """A graph has become empty."""
         inner = self._inner.pop(name, None)
         if inner is None:
             return
@@ -426,13 +426,13 @@ class GraphEntry(PendingRows):
             self._add(name, {(): -1})
 
     def found_in(self, name: Term) -> None:
-        """Something was found in a graph."""
+        """Solutions were found in a graph."""
         if name in self._inner:
             self._dirty[name, self._inner[name]] = None
         self.owner.touch()
 
     def leave(self) -> None:
-        """Be told no more."""
+        """Stop receiving changes."""
         self._graphs.leave(self)
         for name, inner in self._inner.items():
             inner.leave()
@@ -450,7 +450,7 @@ class GraphEntry(PendingRows):
         self.owner.touch()
 
     def _collect(self, name: Term, rows: Bag) -> None:
-        """Rows found in a graph, with its name in their column."""
+        """Add rows found in a graph, with its name in their column."""
         place = self._place
         if place is not None:
             rows = {(*row[:place], name, *row[place:]): count for row, count in rows.items()}
@@ -458,6 +458,6 @@ class GraphEntry(PendingRows):
 
 
 def _column(bgp_request: BgpRequest) -> int | None:
-    """The place of the graph's name in rows; ``None`` where they do not have one."""
+    """The column of the graph's name; ``None`` if rows have none."""
     graph = bgp_request.graph
     return bgp_request.output.index(graph.name) if isinstance(graph, Var) and graph.name in bgp_request.output else None

@@ -1,19 +1,19 @@
-"""Joins over standing facts: a generated function for each triple pattern and fact that comes or goes, one to begin.
+"""Joins over standing facts: generated functions for inserted and deleted facts of each pattern, and for the start.
 
-A solution that uses a fact in several places is counted at the first of them only: pattern i joins with patterns j < i
-on facts other than the new one. A ``Finish`` takes the solutions; where the variables of its ``keys`` are bound, it may
-end the search, as nobody subscribes with these values.
+A solution that uses a fact in several patterns is counted at the first one only: pattern i joins with patterns j < i on
+facts other than the new one. A ``Finish`` receives the solutions; once the variables of its ``keys`` are bound, it may
+end the search because no subscription has these values.
 
-A worked example: the rows of ``?x :in ?g . ?x :name ?n`` for takers with a constant at ``?g``, when the fact ``a :name
-"A"`` comes, in the locals ``s`` and ``o``. The generated function is::
+A worked example: the rows of ``?x :in ?g . ?x :name ?n`` for takers with a constant at ``?g``, when the fact ``a
+:name "A"`` is inserted, in the locals ``s`` and ``o``. The generated function is::
 
     def run(s, o):
         takers = None
         x0 = u2.get(s, ())                 the groups of a, by the index of :in from subjects
-        u3[0] -= len(x0)                   the budget: facts that are looked at
+        u3[0] -= len(x0)                   the budget: facts that are read
         if u3[0] < 0 and u4(takers): return
         for v0o in x0:
-            takers = u5.get(v0o)           those that asked for this group
+            takers = u5.get(v0o)           the subscriptions to this group
             if takers:
                 row = (s, o, )
                 for found, owner in takers: ...
@@ -44,15 +44,15 @@ from streamgauge.model.terms import RDF_TYPE, Term
 
 
 class Finish:
-    """The operations that take solutions; those that are not overridden do nothing."""
+    """Hooks that emit code around the joins and for solutions; by default they do nothing."""
 
     @property
     def keys(self) -> tuple[str, ...]:
-        """Variables whose values are known to begin with."""
+        """Variables whose values are constants of the subscriptions."""
         return ()
 
     def headed(self, module: Module, parameters_: Sequence[str]) -> dict[str, str]:
-        """Begin the function of a fact that comes or goes; the locals that hold ``keys`` that are known already."""
+        """Begin the function of a changed fact; returns the locals of ``keys`` that are bound already."""
         module.function("run", parameters_)
         return {}
 
@@ -60,27 +60,27 @@ class Finish:
         """Begin the body of the function that finds all existing solutions."""
 
     def bound(self, module: Module, where: Locals) -> None:
-        """All of ``keys`` are known; may open blocks."""
+        """All ``keys`` are bound; may open blocks."""
 
     def looked(self, module: Module, count: str) -> None:
-        """So many facts are about to be looked at; may end the function."""
+        """Charge ``count`` facts; may end the function."""
 
     def found(self, module: Module, where: Locals, sign: int) -> None:
-        """Count a solution that came (1) or went (-1)."""
+        """Emit a solution that was added (1) or removed (-1)."""
 
     def parted(self, module: Module) -> None:
-        """All existing solutions with one value of the anchor are found, which counts as one; may end the function."""
+        """One value of the anchor is done, which counts as one fact; may end the function."""
 
     def ended(self, module: Module) -> None:
-        """All existing solutions are found."""
+        """All existing solutions have been found."""
 
 
 @dataclass(frozen=True, slots=True)
 class Anchor:
-    """A variable by whose values the solutions are parted.
+    """A variable by whose values the solutions are partitioned.
 
-    ``begin`` is given an iterator of values, of which it takes those that it gets to, and ``keys``; ``values`` gives
-    all values that there may be, each once, for values of ``keys``.
+    ``begin`` takes an iterator of values, which it consumes as far as it gets, and the ``keys``; ``values`` returns all
+    candidates, each once, for values of ``keys``.
     """
 
     name: str
@@ -100,9 +100,9 @@ def follow(facts: Facts, patterns: Sequence[TriplePattern], finish: Finish) -> N
 def fact_joins(
     facts: Facts, patterns: Sequence[TriplePattern], conditions: Sequence[Expression] = (), keys: Sequence[str] = ()
 ) -> "FactJoins":
-    """The joins of patterns whose predicates are constants or variables, under conditions on solutions.
+    """The joins of patterns with constant or variable predicates, under conditions on solutions.
 
-    Searches of all solutions begin with values of the ``keys``.
+    Searches for all solutions begin with values of the ``keys``.
     """
     tests = [(variables_of(condition), size_of(condition) // PARTS, condition) for condition in conditions]
     waiting = tuple(JoinCondition(names, test(condition, names), weight) for names, weight, condition in tests)
@@ -111,16 +111,16 @@ def fact_joins(
 
 _DEEP: Final = 80
 _SAMPLE: Final = 32
-"""Subjects whose objects are counted to see how many a subject has."""
+"""Number of subjects sampled to estimate the objects per subject."""
 _GUESS: Final = 4.0
-"""Subjects of an object, as long as nobody has counted objects."""
+"""Assumed subjects per object while there is no index from objects."""
 
 
 @dataclass(frozen=True)
 class FactJoins:
-    """A basic graph pattern, each of whose functions is compiled when it is requested.
+    """A basic graph pattern, whose functions are compiled on demand.
 
-    JoinError where a pattern is too large for that.
+    JoinError if the pattern is too large.
     """
 
     facts: Facts
@@ -130,15 +130,15 @@ class FactJoins:
 
     @property
     def is_deep(self) -> bool:
-        """Whether a function may have more blocks in each other than CPython compiles: four a pattern, and the rest."""
+        """Whether a function may exceed CPython's nesting limit: four blocks per pattern, and the conditions."""
         return 4 * len(self.patterns) + len(self.conditions) > _DEEP
 
     def binds(self, at: int, names: Sequence[str]) -> bool:
-        """Whether a fact that matches pattern ``at`` gives all these variables their values."""
+        """Whether a fact that matches pattern ``at`` binds all these variables."""
         return variables_in(self.patterns[at]).issuperset(names)
 
     def trigger(self, at: int, sign: int, finish: Finish) -> Callable[..., None]:
-        """Given a fact that matches pattern ``at`` (``parameters``): finds what comes (``sign`` 1) or goes (-1)."""
+        """The function of a fact that matches pattern ``at``: finds added (``sign`` 1) or removed (-1) solutions."""
         pattern, module = self.patterns[at], Module()
         where = finish.headed(module, parameters(pattern))
         _admit(module, pattern, where)
@@ -149,7 +149,7 @@ class FactJoins:
         return run
 
     def begin(self, finish: Finish, anchor: str | None = None) -> Callable[..., None]:
-        """Finds all solutions for values of the keys; those with values of an ``anchor``, taken from an iterator."""
+        """The function that finds all solutions for values of the keys, optionally by values of an ``anchor``."""
         module, where = Module(), {name: f"k{number}" for number, name in enumerate(self.keys)}
         module.function("begin", [*(() if anchor is None else ("waiting",)), *where.values()])
         finish.begun(module)
@@ -171,9 +171,9 @@ class FactJoins:
         return _FactJoin(module, nodes, where, list(self.conditions), self.facts, self.patterns, finish)
 
     def anchor(self, finish: Finish) -> Anchor | None:
-        """Parts by the first variable that the joins would bind: by a subject before an object; ``None``: none is open.
+        """The anchor: the first variable that the joins would bind, subjects before objects; ``None`` if none is open.
 
-        ``begin`` takes values of the iterator that it is given, each of which counts as a fact.
+        Each value that ``begin`` consumes counts as a fact.
         """
         keys = self.keys
         for at in self._search:
@@ -186,9 +186,9 @@ class FactJoins:
         return None
 
     def _values(self, pattern: TriplePattern, name: str, keys: Sequence[str]) -> Callable[..., Iterable[Term]]:
-        """All values that an open variable may have in a pattern, and maybe others, for values of the keys.
+        """A superset of the values of an open variable in a pattern, for values of the keys.
 
-        An object is open only where the subject is none.
+        An object is chosen only if the subject is not open.
         """
         kind, facts = kind_of(self.facts, pattern), self.facts
         places = [keys.index(n.name) if isinstance(n, Var) and n.name in keys else None for n in nodes_of(pattern)]
@@ -210,12 +210,12 @@ class FactJoins:
         return values
 
     def scanned(self) -> Class | Property | None:
-        """The class or property that a search of all solutions goes through, ``None`` where it looks a key up first."""
+        """The class or property that a search for all solutions scans; ``None`` if it looks up a key first."""
         first = self.patterns[self._search[0]]
         return None if variables_in(first).intersection(self.keys) else kind_of(self.facts, first)
 
     def looked_up(self, constants: Sequence[Term]) -> int:
-        """How many facts the first pattern has for values of the keys, where it looks one of them up."""
+        """The number of facts of the first pattern for values of the keys, if it looks one up."""
         pattern, known = self.patterns[self._search[0]], dict(zip(self.keys, constants, strict=True))
         kind = kind_of(self.facts, pattern)
         if not isinstance(kind, Property):
@@ -227,19 +227,19 @@ class FactJoins:
 
     @cached_property
     def _objects(self) -> dict[Property, float]:
-        """About how many objects a subject has, by property, as they were when it was first asked."""
+        """Estimated objects per subject of each property, as of the first use."""
         return {}
 
     @cached_property
     def _search(self) -> list[int]:
-        """The order of the patterns in a search of all solutions."""
+        """The join order of a search for all solutions."""
         return self._all(set(self.keys))
 
     def _all(self, bound: set[str]) -> list[int]:
         return self._order(list(range(len(self.patterns))), bound)
 
     def _order(self, left: list[int], bound: set[str]) -> list[int]:
-        """Most-bound patterns first; among those that begin, the one with the fewest facts."""
+        """The join order: most-bound patterns first; among the first, the one with the fewest facts."""
         order, bound = [], set(bound)
         while left:
             chosen = max(left, key=lambda at: self._rank(self.patterns[at], bound)) if len(left) > 1 else left[0]
@@ -257,7 +257,7 @@ class FactJoins:
         return state, -len(open_), -several, known, -self._size(pattern)
 
     def _several(self, pattern: TriplePattern, open_: Sequence[Var]) -> float:
-        """About how many facts there are where one end is bound: of a property, for its first subjects or an object."""
+        """Estimated facts of a property per bound end."""
         kind = kind_of(self.facts, pattern)
         if not isinstance(kind, Property) or len(open_) != 1:
             return 0.0
@@ -281,7 +281,7 @@ class FactJoins:
 
 @dataclass
 class _FactJoin(PatternJoin):
-    """The joins with facts; ``finish`` counts what is looked at, and may end a search once its keys are known."""
+    """Builds joins with facts; ``finish`` charges facts, and may end a search once its keys are bound."""
 
     facts: Facts
     of: tuple[TriplePattern, ...]
@@ -289,18 +289,18 @@ class _FactJoin(PatternJoin):
     told: bool = False
 
     def looked(self, count: str) -> None:
-        """Count facts that are about to be looked at."""
+        """Charge facts."""
         self.finish.looked(self.module, count)
 
     def test(self) -> None:
-        """Take the keys where they are known, then test the conditions whose variables are."""
+        """Bind the keys once they are known, then test the conditions."""
         if not self.told and all(name in self.where for name in self.finish.keys):
             self.told = True
             self.finish.bound(self.module, self.where)
         super().test()
 
     def look_up(self, number: int, at: int) -> None:
-        """Look the pattern up by what is bound."""
+        """Look up the pattern by its bound nodes."""
         kind = kind_of(self.facts, self.of[at])
         if isinstance(kind, Class):
             self._member(kind, self.patterns[at][0], number)
@@ -317,7 +317,7 @@ class _FactJoin(PatternJoin):
             self.module.add(Probe(members, self.module.term(subject, self.where)))
 
     def _pair(self, kind: Property, nodes: Nodes, number: int) -> None:
-        """A pattern of one property: by both ends, by one of them, or all pairs."""
+        """A pattern of one property: by both ends, by one end, or all pairs."""
         (subject, _, end), module, values = nodes, self.module, f"x{number}"
         out = module.use(kind.out)
         match self._is_open(subject), self._is_open(end):
@@ -367,14 +367,14 @@ class _FactJoin(PatternJoin):
 
 
 def kind_of(facts: Facts, pattern: TriplePattern) -> Class | Property | None:
-    """The class or property that keeps a pattern's facts; ``None`` when there are several."""
+    """The class or property of a pattern's facts; ``None`` if there may be several."""
     if pattern.predicate == RDF_TYPE:
         return facts.class_of(pattern.object) if isinstance(pattern.object, str) else None
     return facts.property_of(pattern.predicate) if isinstance(pattern.predicate, str) else None
 
 
 def parameters(pattern: TriplePattern) -> tuple[str, ...]:
-    """The parameters of a reader of a pattern: the member of a class, both ends of a property, or the whole triple."""
+    """The parameters of a listener: the member of a class, both ends of a property, or the whole triple."""
     if not isinstance(pattern.predicate, str):
         return POSITIONS
     if pattern.predicate != RDF_TYPE:

@@ -1,8 +1,8 @@
-"""Basic graph patterns with the same shape: alike but for variables' names and the constants at subjects and objects.
+"""Basic graph patterns of one shape: they differ only in variable names and in constants at subjects and objects.
 
-All queries with patterns of a shape share its joins; what is found goes to those that ask with its constants. Joins of
-a changed fact begin with the constants that are asked with while those are few, and come to them when they are many.
-Functions are compiled when they are first needed, and facts come to them through gates (``gates``).
+All queries with patterns of a shape share its joins; a solution goes to the queries with its constants. Joins of a
+changed fact begin with the constants of the queries while these are few, and end with them when they are many.
+Functions are compiled on demand, and facts reach them through gates (``gates``).
 """
 
 from collections import Counter
@@ -36,32 +36,32 @@ from streamgauge.model.terms import Term
 
 
 class PatternOwner(Protocol):
-    """A query, or a part of one, that asks for the solutions of patterns."""
+    """A query, or a part of one, that subscribes to the solutions of patterns."""
 
     @property
     def share(self) -> int:
-        """Among how many patterns what may be looked at is parted."""
+        """The number of patterns among which the budget is divided."""
 
     @property
     def touch(self) -> Callable[[], None]:
-        """Called when the first solution is found."""
+        """Called with the first solution."""
 
     def fail(self) -> None:
-        """More would have to be looked at than may be: what was found is not all."""
+        """The budget is spent: the solutions are incomplete."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Taker:
-    """The receiver of the solutions for some constants; ``owner`` is touched when the first one comes."""
+    """The receiver of the solutions for some constants; ``owner`` is touched with the first one."""
 
     found: Bag
     owner: PatternOwner
 
 
 class Takers(list[tuple[Bag, PatternOwner]]):
-    """The takers with the same constants; ``left`` is how many facts may be looked at for them in ``turn``.
+    """The takers with the same constants; ``left`` facts may still be read for them in ``turn``.
 
-    ``granted`` is how many that were.
+    ``granted`` is the number granted so far.
     """
 
     __slots__ = ("granted", "left", "turn")
@@ -74,24 +74,24 @@ class Takers(list[tuple[Bag, PatternOwner]]):
 Asking: TypeAlias = dict[object, Takers]
 
 TOO_LARGE: Final = "a group of that many triple patterns and conditions: put some of them into a group"
-"""A pattern whose joins CPython does not compile."""
+"""The refusal of a pattern whose joins CPython does not compile."""
 
 SHORT: Final = 5
-"""Patterns that CPython compiles whatever they are: at most two loops each."""
+"""Number of patterns that CPython always compiles: each has at most two loops."""
 
 FEW: Final = 4
-"""Constants, or rows of them, with which joins of a changed fact begin, one after the other."""
+"""Maximum rows of constants for which joins of a changed fact begin with each of them."""
 
 
 class ShapePool:
-    """Patterns over the facts of one graph, by their shapes."""
+    """The patterns over the facts of one graph, by shape."""
 
     def __init__(self, facts: Facts, budget: ChangeBudget) -> None:
         self.shapes: dict[PatternShape, ShapeJoins] = {}
         self._facts, self._budget = facts, budget
 
     def joins(self, bgp_request: BgpRequest) -> "tuple[ShapeJoins, tuple[Term, ...]]":
-        """The joins that find a pattern's solutions, and the constants of its taker; UnsupportedError."""
+        """The joins of a request's shape, and its constants; UnsupportedError."""
         kind, constants = shape(bgp_request)
         joins = self.shapes.get(kind)
         if joins is None:
@@ -102,15 +102,15 @@ class ShapePool:
         return joins, constants
 
     def leave(self, joins: "ShapeJoins", taker: Taker, constants: tuple[Term, ...]) -> None:
-        """A taker asks no more."""
+        """Remove a taker."""
         if joins.leave(taker, constants):
             del self.shapes[joins.shape]
 
 
 class ShapeJoins:
-    """A shape over facts: its takers by their constants. In a turn it looks at ``budget.most`` facts, at most twice.
+    """A shape over facts, with its takers by constants. Per turn it reads at most ``budget.most`` facts, twice.
 
-    A query of several patterns parts that among them; where others ask for the shape too, the one with fewest counts.
+    A query divides this among its patterns; with several takers, the one with the fewest patterns counts.
     """
 
     def __init__(self, shape: PatternShape, facts: Facts, budget: ChangeBudget) -> None:
@@ -136,21 +136,21 @@ class ShapeJoins:
 
     @cached_property
     def _begin(self) -> Callable[..., None]:
-        """The function that finds all solutions, compiled when it is first needed; JoinError beyond ``SHORT``."""
+        """The function that finds all solutions, compiled on demand; JoinError beyond ``SHORT`` patterns."""
         return self._plan.begin(self._all)
 
     def _compiled(self, at: int, sign: int) -> Callable[..., None]:
-        """The function that finds the solutions that come or go with a fact."""
+        """The function that finds the solutions that a fact adds or removes."""
         if not self._few or self._plan.binds(at, self.shape.keys):
             return self._plan.trigger(at, sign, self._late)
         return self._plan.trigger(at, sign, _Early(self.shape, self._takers, self._exceeded))
 
     def functions(self) -> tuple[Callable[..., None], ...]:
-        """The generated functions: all solutions, then those that come with a fact of each pattern."""
+        """The generated functions: for all solutions, then for a new fact of each pattern."""
         return self._begin, *(self._compiled(at, 1) for at in range(len(self.shape.patterns)))
 
     def enter(self, taker: Taker, constants: Sequence[Term]) -> None:
-        """A taker asks with these constants: changes of its solutions come from now on."""
+        """Add a taker with these constants; it receives changes from now on."""
         self._asking += 1
         key = _key(constants)
         takers = self._takers.get(key)
@@ -168,16 +168,16 @@ class ShapeJoins:
         self._shares[taker.owner.share] += 1
 
     def looks(self, constants: Sequence[Term]) -> int:
-        """About how many facts ``find`` looks at."""
+        """The estimated number of facts that ``find`` reads."""
         kind, patterns = self._scanned, len(self.shape.patterns)
         if isinstance(kind, Class):
             return len(kind.members) * patterns
         return self._plan.looked_up(constants) * patterns if kind is None else len(kind.out) * (1 + patterns)
 
     def find(self, taker: Taker, constants: Sequence[Term], limit: int) -> int:
-        """All solutions there are for these constants.
+        """Find all existing solutions for these constants.
 
-        How many facts of ``most`` may still be looked at; where that is negative the solutions are not all.
+        Returns the rest of ``limit``, in facts; if it is negative, the solutions are incomplete.
         """
         if isinstance(self._scanned, Property) and self.anchor is not None:  # its objects can be joined last
             return self.find_parts(taker, constants, limit, limit, iter(self.anchor.values(*constants)))
@@ -186,7 +186,7 @@ class ShapeJoins:
     def find_parts(
         self, taker: Taker, constants: Sequence[Term], limit: int, stop: int, waiting: Iterator[Term]
     ) -> int:
-        """Find, as ``find``, for values of the anchor that wait: they are taken until ``stop`` facts were looked at."""
+        """``find`` by values of the anchor, which are consumed from ``waiting`` until ``stop`` facts have been read."""
         anchor = self.anchor
         if anchor is None:
             raise ValueError("no variable is open: find everything at once")
@@ -205,11 +205,11 @@ class ShapeJoins:
 
     @cached_property
     def anchor(self) -> Anchor | None:
-        """The anchor that parts the solutions, compiled when it is first needed."""
+        """The anchor that partitions the solutions, compiled on demand."""
         return self._plan.anchor(self._all)
 
     def _over(self, takers: Takers | None) -> bool:
-        """Whether all that was granted is looked at: that ends it for those who ask for it, else for everybody."""
+        """Whether the grant is spent and no more is given; then the takers (or all of them) fail."""
         if self._more():
             return False
         for taker in self._takers.values() if takers is None else [takers]:
@@ -218,7 +218,7 @@ class ShapeJoins:
         return True
 
     def _more(self) -> bool:
-        """Whether more is granted than was looked at."""
+        """Whether more facts are granted than were read."""
         budget = self._budget
         if self._turn != budget.turn:
             self._turn, self._granted = budget.turn, 0
@@ -228,7 +228,7 @@ class ShapeJoins:
         return more > 0
 
     def _exceeded(self, takers: Takers) -> bool:
-        """The same where the joins began with the constants of these takers."""
+        """``_over`` for joins that began with the constants of these takers."""
         budget = self._budget
         if takers.turn != budget.turn:
             takers.turn, takers.granted = budget.turn, 0
@@ -247,7 +247,7 @@ class ShapeJoins:
         takers.clear()
 
     def leave(self, taker: Taker, constants: Sequence[Term]) -> bool:
-        """A taker asks no more; whether nobody does."""
+        """Remove a taker; whether none is left."""
         key = _key(constants)
         takers = self._takers.get(key)
         if takers is not None:
@@ -271,7 +271,7 @@ def _key(constants: Sequence[Term]) -> object:
 
 @dataclass(frozen=True)
 class _ShapeFinish(Finish):
-    """Solutions of a shape go to its takers with the same constants."""
+    """Emits code that hands solutions of a shape to the takers with the same constants."""
 
     shape: PatternShape
     takers: Asking
@@ -281,11 +281,11 @@ class _ShapeFinish(Finish):
         return self.shape.keys
 
     def key(self, where: Locals) -> str:
-        """The key of takers, of locals."""
+        """The key of takers, as an expression over locals."""
         return tuple_of([where[name] for name in self.keys]) if self.keys else "()"
 
     def found(self, module: Module, where: Locals, sign: int) -> None:
-        """Count the row for every taker."""
+        """Count the row for each taker."""
         module.add(
             row_of(self.shape.output, where),
             Scan("found, owner", "takers"),
@@ -296,13 +296,13 @@ class _ShapeFinish(Finish):
 
 @dataclass(frozen=True)
 class _Late(_ShapeFinish):
-    """The joins come to the constants of the takers; where there are none with these, the rest is not joined."""
+    """Joins that bind the constants on the way, and stop if no taker has them."""
 
     left: list[int]
     over: Callable[[Takers | None], bool]
 
     def headed(self, module: Module, parameters_: Sequence[str]) -> dict[str, str]:
-        """Begin without a known taker."""
+        """Begin without a taker."""
         super().headed(module, parameters_)
         module.add(Do("takers = None"))
         return {}
@@ -313,7 +313,7 @@ class _Late(_ShapeFinish):
         module.add(Do(f"{left}[0] -= {count}"), Do(f"if {left}[0] < 0 and {module.use(self.over)}(takers): return"))
 
     def bound(self, module: Module, where: Locals) -> None:
-        """Go on where there are takers, in a function of its own: what ends it for them ends no others' search."""
+        """Go on if there are takers, in a separate function, which may end without ending the search for others."""
         searched = any(
             isinstance(operation, Scan) or (isinstance(operation, Probe) and operation.targets)
             for operation in module.operations
@@ -327,12 +327,12 @@ class _Late(_ShapeFinish):
 
 @dataclass(frozen=True)
 class _Early(_ShapeFinish):
-    """The joins begin with the constants of the takers, one after the other."""
+    """Joins that begin with the constants of each taker."""
 
     over: Callable[[Takers], bool]
 
     def headed(self, module: Module, parameters_: Sequence[str]) -> dict[str, str]:
-        """A function that goes through the constants, and one for each of them."""
+        """A function that loops over the constants, and one that is called for each of them."""
         where = {name: f"k{number}" for number, name in enumerate(self.keys)}
         known = [*where.values(), *parameters_]
         super().headed(module, parameters_)
@@ -348,13 +348,13 @@ class _Early(_ShapeFinish):
         module.add(Do(f"takers.left -= {count}"), Do(f"if takers.left < 0 and {module.use(self.over)}(takers): return"))
 
     def bound(self, module: Module, where: Locals) -> None:  # noqa: ARG002
-        """Go on where there are takers."""
+        """Go on if there are takers."""
         module.add(Test("takers"))
 
 
 @dataclass(frozen=True)
 class _All(Finish):
-    """All solutions for some constants go to one bag, the first of ``bags`` during a search."""
+    """Emits code that collects all solutions for some constants in the first of ``bags``."""
 
     shape: PatternShape
     bags: list[Bag]
@@ -365,7 +365,7 @@ class _All(Finish):
         return self.shape.keys
 
     def begun(self, module: Module) -> None:
-        """The bag is the same to the end."""
+        """Load the bag and the budget into locals."""
         module.add(
             Do(f"found, (left, floor) = {module.use(self.bags)}[0], {module.use(self.left)}"), Do("get = found.get")
         )
@@ -375,15 +375,15 @@ class _All(Finish):
         module.add(Do(f"left -= {count}"), Do(f"if left < 0: {module.use(self.left)}[0] = left; return"))
 
     def parted(self, module: Module) -> None:
-        """Stop where enough was looked at."""
+        """Stop once ``stop`` facts have been read."""
         module.add(Do("left -= 1"), Do(f"if left < floor: {module.use(self.left)}[0] = left; return"))
 
     def ended(self, module: Module) -> None:
-        """Note how much may still be looked at."""
+        """Store the rest of the budget."""
         module.add(Do(f"{module.use(self.left)}[0] = left"))
 
     def found(self, module: Module, where: Locals, sign: int) -> None:  # noqa: ARG002
-        """A row that has all variables but those that are counted is found once, any other as often as it comes."""
+        """Count the row; a row that has all variables except those replaced by counts occurs only once."""
         counted = _counted(module, {where[name] for name in self.shape.output})
         count, row = " * ".join(counted.values()) or "1", row_of(self.shape.output, where)
         if {where[name] for name in self._loose} <= counted.keys():
@@ -393,7 +393,7 @@ class _All(Finish):
 
     @property
     def _loose(self) -> set[str]:
-        """The variables that a row does not tell."""
+        """The variables that are not in rows."""
         nodes = {
             node for pattern in self.shape.patterns for node in (pattern.subject, pattern.predicate, pattern.object)
         }
@@ -401,7 +401,7 @@ class _All(Finish):
 
 
 def _counted(module: Module, used: set[str]) -> dict[str, str]:
-    """The loops whose variables are of no further use are taken away; how often each would have run, by its local."""
+    """Replace loops whose variables are not used any further by their lengths, which are returned by local."""
     counted, later = dict[str, str](), ""
     for at, operation in reversed(list(enumerate(module.operations))):
         free = isinstance(operation, Scan) and operation.targets not in used and operation.targets not in later
