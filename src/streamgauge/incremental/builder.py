@@ -117,7 +117,7 @@ class Builder:
 
     @property
     def _alone(self) -> "Builder":
-        """This builder without a domain."""
+        """A copy of the builder without a domain."""
         return self if self.domain is None else replace(self, domain=None)
 
     def _with(self, operator: State) -> State:

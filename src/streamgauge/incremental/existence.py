@@ -1,13 +1,13 @@
-"""Which operator answers an OPTIONAL, a MINUS or an EXISTS; those under a ``Band`` that ask whether a row meets any.
+"""The operators of OPTIONAL, MINUS and EXISTS, and EXISTS under a ``Band``, which only needs neighbouring values.
 
-Which values of the right side pass beside one of the left is an interval of their order. So a row on the left that
-passes beside ?w and beside any other value of the right passes beside a neighbour of ?w: when ?w comes or goes, only
-the rows that pass beside ?w and beside neither neighbour begin or cease to meet a row. Both ends of their interval are
-found by search, however many rows have the key.
+The right values that match a left value form an interval. A left row that matches ?w and any other right value
+therefore matches a neighbour of ?w, too: when ?w is added or removed, only the left rows that match ?w and neither
+neighbour begin or cease to meet a row. Both ends of their interval are found by search, however many rows the key has.
+
 
 A worked example: the greatest reading of a sensor, ``?o :value ?v FILTER NOT EXISTS { ?p :value ?w FILTER(?w > ?v) }``,
-over the values 3, 5 and 9. 7 comes on the right: 3 and 5 pass beside it, and beside its neighbour 9 too, so no row
-changes. 9 goes: 3, 5 and 7 pass beside it, 3 and 5 beside its neighbour 7 too, so 7 alone begins to be the greatest.
+over the values 3, 5 and 9. 7 is added on the right: 3 and 5 match it, and its neighbour 9 too, so no row changes. 9 is
+removed: 3, 5 and 7 match it, 3 and 5 also its neighbour 7, so only 7 becomes the greatest.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -31,9 +31,9 @@ _AT_ONCE: Final = SCANS + 1
 
 
 class PerNeighbour(Matching):
-    """A row meets those of its key that pass a band beside it; whether there are any follows from the order of values.
+    """Whether a row meets any row of its key under a band, decided by the order of values.
 
-    Keys with few rows, and values without a place in an order, are tested one by one.
+    Keys with few rows, and values that cannot be sorted, are tested one by one.
     """
 
     _lefts: OrderedIndex
@@ -52,7 +52,7 @@ class PerNeighbour(Matching):
         self._holds = test(band.condition, (LEFT.name, RIGHT.name))
 
     def _met_by(self, right: Bag, change: Bag) -> None:
-        """Rows that come are taken before those that go, so that no row on the left turns twice."""
+        """Process additions before removals, so that no left row changes twice."""
         if not self._lefts:
             self._rights.add(right)
             return
@@ -79,7 +79,7 @@ class PerNeighbour(Matching):
         self._lefts.add(left)
 
     def _is_met(self, key: Key, term: Term | None) -> bool:
-        """Whether a value of the left passes beside any of the right, as they are now."""
+        """Whether a left value matches any current right value."""
         rows = self._rights.get(key)
         if term is None or not rows:
             return False
@@ -92,7 +92,7 @@ class PerNeighbour(Matching):
         return any(self._passes(term, self._rights.own(row)) for row in rows)
 
     def _unmet(self, right: Row) -> Iterator[tuple[Row, int]]:
-        """The rows on the left, with their counts, that pass beside this row of the right and none that is there."""
+        """The left rows, with their counts, that match this right row and no current one."""
         key, term = self._rights.key(right), self._rights.own(right)
         rows = self._lefts.get(key)
         if term is None or not rows:
@@ -107,7 +107,7 @@ class PerNeighbour(Matching):
         yield from self._tested(rows, key, term)
 
     def _tested(self, rows: Bag, key: Key, term: Term | None) -> Iterator[tuple[Row, int]]:
-        """Of these rows on the left those that meet none that is there; where a term is given, and pass beside it."""
+        """The given left rows that match no current right row, and match ``term`` if it is not ``None``."""
         self._effort.spend(len(rows))
         for row, count in rows.items():
             value = self._lefts.own(row)
@@ -118,7 +118,7 @@ class PerNeighbour(Matching):
         return left is not None and right is not None and self._holds(left, right)
 
     def _ordered(self, index: OrderedIndex, key: Key) -> OrderedRows | None:
-        """The rows of a key in order where either side has many."""
+        """The sorted rows of a key, if either side has many."""
         rows = index.bags.get(key)
         if rows is None and key not in index.single:
             return None
@@ -128,7 +128,7 @@ class PerNeighbour(Matching):
 
 
 def _beside(run: ValueRun, search: BandSearch, term: Term, neighbours: Sequence[Term]) -> Iterator[Bag]:
-    """Rows of a run that pass beside a value and beside none of its neighbours."""
+    """The rows of a run that match a value and none of its neighbours."""
     start, end = search.span(run, term)
     spans = [search.clipped(run, neighbour, start, end) for neighbour in neighbours] if start < end else []
     for first, last in sorted(spans):
@@ -139,9 +139,9 @@ def _beside(run: ValueRun, search: BandSearch, term: Term, neighbours: Sequence[
 
 
 def late_condition(pattern: al.Pattern, outer: Names) -> tuple[al.Pattern, al.Expression | None]:
-    """The pattern of an EXISTS without those conditions at its top that the outer solution alone has values for.
+    """Split off the conditions at the top of an EXISTS that read variables bound only outside.
 
-    These are the second: tested on the rows of both, which have the values that SPARQL puts into the pattern.
+    They are the second result, tested on the merged rows, which have the values that SPARQL substitutes.
     """
     parts, inner = list[al.Expression](), pattern
     while isinstance(inner, al.Filter):
@@ -158,7 +158,7 @@ def late_condition(pattern: al.Pattern, outer: Names) -> tuple[al.Pattern, al.Ex
 
 
 def misses(condition: al.Expression, pattern: al.Pattern) -> bool:
-    """Whether a condition, ``!BOUND(?w)``, keeps the rows for which an OPTIONAL finds nothing, and no others."""
+    """Whether a condition, ``!BOUND(?w)``, keeps exactly the rows without a match of an OPTIONAL."""
     if not isinstance(pattern, al.LeftJoin) or (pattern.condition and reads_patterns(pattern.condition)):
         return False
     match condition:
@@ -200,9 +200,9 @@ def optional(left: Operator, right: Operator, condition: al.Expression | None, e
 def without(
     left: Operator, right: Operator, names: frozenset[str], domain: Domain | None, effort: EvaluationBudget
 ) -> Matching:
-    """MINUS: rows that are compatible with none on the right, with which they share a bound variable of ``names``.
+    """MINUS: left rows without a compatible right row that shares a bound variable of ``names``.
 
-    A variable for which EXISTS has put a value is none any more.
+    A variable that EXISTS has substituted does not count.
     """
     merge = Merge(left, right)
     places = {} if domain is None else domain.places
@@ -230,7 +230,7 @@ def without(
 
 
 def _both_bound(merge: Merge, variables: Sequence[str], names: frozenset[str]) -> Callable[[Row, Row], bool] | None:
-    """Whether rows share a bound variable of ``names``, by the left's loose columns; ``None`` where they always do."""
+    """A test, on loose columns, whether rows share a bound variable of ``names``; ``None`` if they always do."""
     if any(variables[pair[0]] in names for pair in merge.shared if pair not in merge.loose):
         return None
     places = [(at, j) for at, (i, j) in enumerate(merge.loose) if variables[i] in names]
@@ -240,9 +240,9 @@ def _both_bound(merge: Merge, variables: Sequence[str], names: frozenset[str]) -
 def existing(
     left: Operator, right: Operator, wanted: object, effort: EvaluationBudget, condition: al.Expression | None = None
 ) -> Matching:
-    """EXISTS (``wanted`` true) and NOT EXISTS (false): rows with a compatible one on the right, or with none.
+    """EXISTS (``wanted`` true) or NOT EXISTS (false): left rows with, or without, a compatible right row.
 
-    The rows of both hold under a ``condition``.
+    Merged rows must satisfy ``condition``.
     """
     output = MatchOutput(_nothing, _themselves) if wanted else MatchOutput(_themselves, _nothing)
     return _matching(left, right, output, left.variables, effort, condition)
@@ -251,7 +251,7 @@ def existing(
 def marked(
     left: Operator, right: Operator, name: str, effort: EvaluationBudget, condition: al.Expression | None = None
 ) -> Matching:
-    """EXISTS as a value: one more column, true for rows with a compatible one on the right, else false."""
+    """EXISTS as a value: an additional column, true for left rows with a compatible right row, else false."""
 
     def alone(rows: Bag) -> Bag:
         return {(*row, FALSE): count for row, count in rows.items()}

@@ -1,4 +1,4 @@
-"""Queries beside each other: those that can share their contents have one driver, others are given the same input."""
+"""Several queries in a session: those that can share contents have one driver, the others get the same input."""
 
 from collections.abc import Hashable, Sequence
 from itertools import chain
@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from streamgauge.incremental.evaluator import OperatorTree
 
 DriverRequest: TypeAlias = tuple[ContinuousQuery, Semantics, Emit]
-"""A query, its semantics, and what takes its answers."""
+"""A query, its semantics, and the receiver of its answers."""
 
 
 def drive_all(requests: Sequence[DriverRequest]) -> "WindowDriver | DriverGroup":
-    """One driver for queries that can share their contents, else several behind one session; ValueError without any."""
+    """One driver for queries that can share contents, else a group of drivers; ValueError without queries."""
     if not requests:
         raise ValueError("no query is asked: name at least one")
     groups: dict[Hashable, list[int]] = {}
@@ -37,7 +37,7 @@ def drive_all(requests: Sequence[DriverRequest]) -> "WindowDriver | DriverGroup"
 
 
 def _sharing(query: ContinuousQuery, semantics: Semantics) -> Hashable:
-    """The key of queries that share a driver; one that reads times would have others keep them, one that waits wait."""
+    """The key of queries that can share a driver without imposing the cost of times, or delays, on one another."""
     return (
         query.windows,
         query.static,
@@ -49,9 +49,9 @@ def _sharing(query: ContinuousQuery, semantics: Semantics) -> Hashable:
 
 
 class DriverGroup:
-    """Drivers that are given the same input; ``late`` counts elements that came too late for any of them.
+    """Drivers with the same input; ``late`` counts elements that are late for any of them.
 
-    ``places`` are those of their queries, driver by driver, in the order in which they were asked.
+    ``places`` are the positions of their queries in the request, driver by driver.
     """
 
     def __init__(self, drivers: Sequence[WindowDriver], places: Sequence[int]) -> None:
@@ -60,24 +60,24 @@ class DriverGroup:
 
     @property
     def operator_trees(self) -> "list[OperatorTree]":
-        """The operators of each query, in the order in which they were asked."""
+        """The operators of each query, in the order of the request."""
         trees = [tree for driver in self._drivers for tree in driver.operator_trees]
         return [tree for _, tree in sorted(zip(self._places, trees, strict=True), key=itemgetter(0))]
 
     @property
     def reporting(self) -> Emit | None:
-        """The taker of the answer that is being evaluated."""
+        """The receiver of the answer that is being evaluated."""
         return next((driver.reporting for driver in self._drivers if driver.reporting is not None), None)
 
     def push(self, element: StreamElement) -> None:
-        """An element has come."""
+        """Process an element."""
         before = self._missed()
         for driver in self._drivers:
             driver.push(element)
         self.late += self._missed() != before
 
     def push_batch(self, batch: "ElementBatch") -> None:
-        """Elements have come, in their order; one by one where they may be late for one and not for another."""
+        """Process elements in order; one by one if they may be late for one query and not for another."""
         if any(driver.bounded for driver in self._drivers):
             for element in batch.elements():
                 self.push(element)
@@ -86,12 +86,12 @@ class DriverGroup:
             driver.push_batch(batch)
 
     def advance(self, time: int) -> None:
-        """Nothing earlier than ``time`` (ms) will come."""
+        """Advance time: no element before ``time`` (ms) will follow."""
         for driver in self._drivers:
             driver.advance(time)
 
     def close(self) -> None:
-        """No more input; raises what the first driver raises that has a complaint."""
+        """End the input; raises the first driver's error."""
         for driver in self._drivers:
             driver.close()
 

@@ -1,10 +1,10 @@
-"""Queries over facts that stand from when they are published until they are deleted.
+"""Queries over standing facts, which are valid from publication to deletion.
 
-A query begins in three steps: it is built (``StandingQuery``), its patterns enter (``Landmark.enter``, in turns between
-which facts may change), and its operators are evaluated (``StandingQuery.settle``, which touches nothing that others
-have). From ``Landmark.begin`` on it takes part in each change.
+A query is added in three steps: it is built (``StandingQuery``), its patterns enter (``Landmark.enter``, in turns
+between which facts may change), and its operators are evaluated (``StandingQuery.settle``, which touches no shared
+state). From ``Landmark.begin`` on it takes part in every change.
 
-Memory is estimated by the sizes of tables, without going through them (``fact_bytes``, ``answer_bytes``).
+Memory is estimated from the sizes of tables without scanning them (``fact_bytes``, ``answer_bytes``).
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -29,22 +29,22 @@ from streamgauge.reasoning.closure import LARGE, NO_RULES, Closure
 from streamgauge.reasoning.rules import Rules
 
 PATTERNS: Final = 64
-"""Basic graph patterns that a query may have: each is told of every change."""
+"""Maximum basic graph patterns of a query, because each is notified of every change."""
 
 KEPT: Final = 8
-"""The number of facts that a row counts for that is kept when a query begins: it takes about 100 bytes."""
+"""The cost, in facts, of a row that is stored when a query begins: about 100 bytes."""
 
 PER_ROW: Final = 100
-"""How many more facts and rows a query may look at, when it begins, for each row that changed while it was answered."""
+"""Additional budget of a beginning query per row that changed while it was answered."""
 
 OPERATORS: Final = 8
-"""Operators of a query through which a row goes for one that counts."""
+"""Operators of a query that are charged as one per row."""
 
 PER_TRIPLE: Final = 100
-"""How many more facts and rows a query may look at for each triple that a change has."""
+"""Additional budget of a query per triple of a change."""
 
 MOST_TIMES: Final = 3
-"""How many times as much as for one triple that is at most, for a change of ``LARGE`` triples or fewer."""
+"""Upper bound of the budget, relative to a single triple, for a change of at most ``LARGE`` triples."""
 
 
 class Difference(NamedTuple):
@@ -88,21 +88,21 @@ class StandingQuery:
 
     @property
     def share(self) -> int:
-        """Among how many patterns it parts what may be looked at."""
+        """The number of patterns among which its budget is divided."""
         return len(self.entries)
 
     def fail(self) -> None:
-        """The change would cost too much."""
+        """The change exceeds the budget."""
         self.failed = True
         self.touch()
 
     def settle(self) -> None:
-        """Evaluate what its patterns found; TooMuchError. Nothing is touched that others have."""
+        """Evaluate what its patterns found, without touching shared state; TooMuchError."""
         self._spend()
         self.kept.catch_up()
 
     def turn(self) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-        """The change of the answer as a set; TooMuchError when it would cost too much, and from then on."""
+        """The change of the answer as a set; TooMuchError beyond the budget, and from then on."""
         if self.failed:
             raise self._landmark.budget.too_much
         if not self.begun:
@@ -117,11 +117,11 @@ class StandingQuery:
         return changed
 
     def _spend(self) -> None:
-        """Every operator is gone through by what was found."""
+        """Charge the rows found for every operator that they pass."""
         self.effort.spend(self._weight * sum(entry.waiting for entry in self.entries))
 
     def end(self) -> None:
-        """The query is asked no more."""
+        """End the query."""
         for entry in self.entries:
             entry.leave()
         self._left += self.entries
@@ -133,17 +133,17 @@ class StandingQuery:
             touches[:] = [touch for touch in touches if touch is not self]
 
     def let_go(self) -> None:
-        """Let go of all rows in pieces, between which other threads run, after its ``end``."""
+        """Free all rows in chunks, between which other threads run, after ``end``."""
         for entry in self._left:
             entry.let_go()
         self.kept.let_go()
 
 
 class Landmark:
-    """A knowledge base under rules, and the answers of queries on it as sets of rows.
+    """A knowledge base under rules, and queries on it, whose answers are sets of rows.
 
-    ``graphs`` are its named graphs, to which rules do not apply. ``touches`` are the queries whose patterns found
-    something in this turn.
+    ``graphs`` are its named graphs, to which rules do not apply. ``touches`` are the queries whose patterns found rows
+    in this turn.
     """
 
     def __init__(self, rules: Rules = NO_RULES) -> None:
@@ -155,19 +155,19 @@ class Landmark:
         self._failed: dict[StandingQuery, TooMuchError] = {}
 
     def limit(self, effort: int, derived: int, change: int | None = None, whole: int = BOUNDLESS) -> None:
-        """How much is looked at to begin a query, how often one change derives something, what it lets a query look at.
+        """Set budgets: ``effort`` to begin a query, ``derived`` derivations a change, ``change`` per query and change.
 
-        All queries together look at ``whole``, in the same proportion more for a larger change.
+        All queries together may read ``whole``, scaled like the budget of a query for larger changes.
 
-        For a change that is ``change``, ``effort`` unless said, and ``PER_TRIPLE`` more for each of its triples, up to
-        ``MOST_TIMES`` as much and ``PER_TRIPLE`` for each triple beyond ``LARGE``, at most ``effort``.
+        A change allows ``change`` (default: ``effort``) and ``PER_TRIPLE`` more for each of its triples, up to
+        ``MOST_TIMES`` as much plus ``PER_TRIPLE`` for each triple beyond ``LARGE``, and at most ``effort``.
         """
         self.most_to_begin, self.closure.most = effort, derived
         self._change, self._whole = effort if change is None else change, whole
         self.budget.begin(min(effort, self._change), whole)
 
     def ask(self, form: QueryForm) -> StandingQuery:
-        """A query, answered at once until its ``end``.
+        """Add and answer a query in one step.
 
         UnsupportedError names what of it is not kept incrementally, TooMuchError says that it costs too much.
         """
@@ -183,9 +183,9 @@ class Landmark:
         return standing
 
     def enter(self, standing: StandingQuery) -> Iterator[None]:
-        """Find the solutions of a query's patterns, a part at each step; facts may change between two steps.
+        """Find the solutions of a query's patterns in steps, between which facts may change.
 
-        TooMuchError. The query is still to be settled, and to begin.
+        TooMuchError. Afterwards the query has to be settled, and to begin.
         """
         for entry in standing.entries:
             yield from entry.steps(standing.effort)
@@ -195,7 +195,7 @@ class Landmark:
             entry.hand_over()
 
     def begin(self, standing: StandingQuery) -> None:
-        """A query that is settled takes in what changed since its patterns entered; TooMuchError."""
+        """Begin a settled query by processing the changes since its patterns entered; TooMuchError."""
         for entry in standing.entries:
             entry.open()
         standing.effort.weight = 1
@@ -209,16 +209,16 @@ class Landmark:
 
     @property
     def has_failed(self) -> bool:
-        """Whether a query failed since ``failed`` was asked last."""
+        """Whether a query has failed since the last call of ``failed``."""
         return bool(self._failed)
 
     def failed(self) -> dict[StandingQuery, TooMuchError]:
-        """The queries that failed since this was asked last: their answers are not kept any more."""
+        """The queries that failed since the last call; their answers are no longer maintained."""
         failures, self._failed = self._failed, {}
         return failures
 
     def load(self, triples: Iterable[Triple]) -> None:
-        """Many facts are published, before anything is asked or without anybody being told."""
+        """Publish many facts, without notifications."""
         self.closure.load(triples)
         for standing in self.touched():
             standing.kept.settle()
@@ -229,12 +229,12 @@ class Landmark:
         removed: Iterable[Triple],
         named: tuple[Sequence[Quad], Sequence[Quad]] | None = None,
     ) -> Iterator[tuple[StandingQuery, Difference]]:
-        """Facts are deleted, then published: the queries whose answers changed, and how, each as soon as it is known.
+        """Delete facts, then publish others; yields the queries whose answers changed, with the difference.
 
-        ``named`` are facts of named graphs that come and that go.
-        Read the iterator to its end before the next change. Publishing what is there, and deleting what is
-        not, changes nothing. TooMuchError, at once, when too much would be derived or there would be too many graphs:
-        then nothing is changed. Queries whose change would cost too much have ``failed``.
+        ``named``: (added, removed) facts of named graphs.
+        The iterator must be consumed before the next change. Publishing existing facts and deleting missing ones has no
+        effect. TooMuchError, before any change, if too much would be derived or there would be too many graphs.
+        Queries that exceed their budgets have ``failed``.
         """
         came, went = tuple(added), tuple(removed)
         size = len(came) + len(went)
@@ -249,14 +249,14 @@ class Landmark:
         return self._changed(self.touched())
 
     def touched(self) -> Iterable[StandingQuery]:
-        """Queries whose answers may have changed, each once and none that has ended; a turn ends."""
+        """End a turn; the live queries whose answers may have changed."""
         self.budget.turn += 1
         queries = dict.fromkeys(self.touches)
         self.touches.clear()
         return queries
 
     def _most(self, size: int) -> int:
-        """How much each query may look at for a change of so many triples."""
+        """The budget of each query for a change of this many triples."""
         usual, limit = self._change + PER_TRIPLE * size, MOST_TIMES * self._change
         if usual > limit:
             usual = min(usual, limit + PER_TRIPLE * max(0, size - LARGE))
@@ -274,18 +274,18 @@ class Landmark:
 
 
 ROW: Final = 96
-"""About how many bytes a row takes of which the terms are kept elsewhere: a tuple of a few, and its count."""
+"""Estimated bytes of a row without its terms: a small tuple and its count."""
 
 SOME: Final = 32
-"""Bags of an index that are looked at for its size."""
+"""Bags of an index that are sampled for its size."""
 
 _PAIRS: Final = getsizeof(("", ""))
 
 
 def terms(facts: Facts) -> int:
-    """How many different terms are subjects and objects of facts; CPython interns each of them.
+    """The number of distinct subjects and objects of facts, which CPython interns.
 
-    Goes through all of them, some milliseconds for 100,000 facts; facts may change meanwhile.
+    Scans all facts: some milliseconds for 100,000; facts may change meanwhile.
     """
     terms_seen: set[str] = set()
     for of in list(facts.properties.values()):
@@ -300,7 +300,7 @@ def terms(facts: Facts) -> int:
 
 
 def fact_bytes(facts: Facts) -> int:
-    """About how many bytes the tables of facts take, without the terms in them."""
+    """Estimated bytes of the tables of facts, without terms."""
     size = 0
     for of in list(facts.properties.values()):
         tables = (of.out, of.into) if of.into is not None else (of.out,)
@@ -309,7 +309,7 @@ def fact_bytes(facts: Facts) -> int:
 
 
 def answer_bytes(queries: Iterable[StandingQuery]) -> int:
-    """About how many bytes answers take, and the rows that operators remember for them, without terms."""
+    """Estimated bytes of answers and of the rows in operators, without terms."""
     size = 0
     for query in queries:
         tables = (query.kept.solutions(), *query.kept.tables())
@@ -323,7 +323,7 @@ def answer_bytes(queries: Iterable[StandingQuery]) -> int:
 
 
 def _index_bytes(bags: Mapping[Any, Bag]) -> int:
-    """By some of the bags."""
+    """Estimated bytes of an index, from a sample of its bags."""
     some = list(islice(bags.values(), SOME))
     bag_bytes = sum(getsizeof(bag) + ROW * len(bag) for bag in some) // (len(some) or 1)
     return getsizeof(bags) + bag_bytes * len(bags)

@@ -64,18 +64,18 @@ class RelationToStream:
 
     @property
     def bags(self) -> Sequence[Bag]:
-        """The bags without a change in which a report has nothing to send; none where there may be other reasons."""
+        """The bags that must change for a report to have anything to send; empty if it may send something anyway."""
         deltas = self._r2s is not R2S.RSTREAM and not self._semantics.notify_empty
         return self._evaluator.bags if deltas else ()
 
     @property
     def stateless(self) -> bool:
-        """Whether a report is the same whichever were before."""
+        """Whether a report does not depend on earlier ones."""
         return self._r2s is R2S.RSTREAM
 
     @property
     def begins_only(self) -> bool:
-        """Whether the rows of one pattern that begin are all that is sent, each with the tick at which it does."""
+        """Whether answers consist only of the rows of one pattern that begin at a tick."""
         partial, quiet = self._semantics.partial_head, not self._semantics.notify_empty
         return self._r2s is R2S.ISTREAM and not self._sets and self._evaluator.is_leaf and partial and quiet
 
@@ -94,7 +94,7 @@ class RelationToStream:
         return self._moved(delta, 1), self._moved(delta, -1)
 
     def _fresh(self, delta: Mapping[Row, int], instant: int) -> Rows:
-        """The rows that came; where an instant is looked at again, those that left at it before are not new."""
+        """The added rows; if an instant is evaluated again, rows that left at it before are not new."""
         added = self._moved(delta, 1)
         if not self.again:
             return added
@@ -107,13 +107,13 @@ class RelationToStream:
         return added
 
     def left_at(self, instant: int) -> Counter[Row]:
-        """The rows that left at an instant (ms) and did not come again; kept until another is looked at."""
+        """The rows that left at an instant (ms) and have not returned; reset at the next instant."""
         if instant != self._instant or not self.again:
             self._instant, self._left = instant, Counter()
         return self._left
 
     def _changed(self) -> Mapping[Row, int]:
-        """The change since it was last asked for; a bag whose changes are sent is not kept itself."""
+        """The change since the last report; a bag of which only changes are sent is not stored."""
         kept = self._sets or self._r2s is R2S.RSTREAM
         return self._evaluator.settle() if kept else self._evaluator.delta()
 
@@ -125,7 +125,7 @@ class RelationToStream:
 
 
 def _turn(now: int, change: int) -> int:
-    """1 when a row came into the set, -1 when it left it, 0 when only its copies changed."""
+    """1 if a row entered the set, -1 if it left, 0 if only its multiplicity changed."""
     return (now > 0) - (now - change > 0)
 
 
@@ -137,10 +137,10 @@ def answer_kind(form: al.QueryForm) -> AnswerKind:
 
 
 class SharedReports:
-    """The reports of queries over the same windows, of which those are not asked that have nothing to send.
+    """The reports of queries over the same windows; queries that have nothing to send are skipped.
 
-    A query sleeps whose patterns are joined once with those of others: its bags are changed by what is handed out
-    alone. ``reporting`` takes the answer that is being evaluated.
+    A query whose patterns are all shared sleeps: its bags change only when shared solutions are handed out.
+    ``reporting`` is the receiver of the answer being evaluated.
     """
 
     def __init__(self, streamings: Sequence[RelationToStream], pool: JoinPool) -> None:
@@ -156,7 +156,7 @@ class SharedReports:
         return all(streaming.silent for streaming in self.streamings)
 
     def report(self, instant: int, scope: tuple[int, int]) -> None:
-        """Evaluate what may have changed, and send it; at first all."""
+        """Evaluate and send the queries that may have changed; all of them at first."""
         if self._sleepers is None:
             self._sleepers = self._asleep()
         elif self._sleepers:
@@ -167,14 +167,14 @@ class SharedReports:
         self.reporting = None
 
     def _asleep(self) -> dict[int, int]:
-        """The places of the queries that sleep, by the ids of their bags."""
+        """The positions of sleeping queries by the ids of their bags."""
         bags = [streaming.bags for streaming in self.streamings]
         asleep = [bool(own) and all(map(self._pool.shares, own)) for own in bags]
         self._awake = [at for at, sleeps in enumerate(asleep) if not sleeps]
         return {id(bag): at for at, own in enumerate(bags) if asleep[at] for bag in own}
 
     def _wake(self, sleepers: Mapping[int, int]) -> None:
-        """Ask the queries that never sleep, and those whose bags have changed since the last report."""
+        """Select the queries that never sleep, and those whose bags have changed since the last report."""
         for streaming in self._asked:
             streaming.silent = True
         touched = self._pool.hand_out()

@@ -1,6 +1,6 @@
-"""Shard keys: a variable through which all joins of a query go, so that triples can be parted by its value.
+"""Shard keys: a variable through which all joins of a query go, so that triples can be partitioned by its value.
 
-A triple goes to the shard of the term that stands where the key stands in the patterns of its predicate, or to all.
+A triple goes to the shard of its term at the position of the key in the patterns of its predicate, or to all shards.
 """
 
 from collections.abc import Iterator, Mapping
@@ -14,7 +14,7 @@ from streamgauge.query.traversal import every_expression, every_pattern, express
 
 
 class Route(IntEnum):
-    """The shards to which triples of a predicate go."""
+    """The destination of the triples of a predicate."""
 
     NOWHERE = 0  # no pattern matches them
     SUBJECT = 1  # to that of the subject
@@ -24,7 +24,7 @@ class Route(IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class TripleRoutes:
-    """The route of each predicate that a query names, and that of all ``others``."""
+    """The route of each predicate in a query, and of all ``others``."""
 
     of: Mapping[Term, Route] = field(default_factory=dict)
     others: Route = Route.NOWHERE
@@ -36,9 +36,9 @@ class TripleRoutes:
 
 @dataclass(frozen=True, slots=True)
 class ShardKey:
-    """A variable by whose value the solutions of a query are parted.
+    """A variable by whose value the solutions of a query are partitioned.
 
-    ``disjoint``: it is a column of the answer, so no two shards have the same row. ``shared`` is the share of the
+    ``disjoint``: it is a column of the answer, so that shards have no rows in common. ``shared`` is the fraction of the
     triple patterns whose triples go to all shards.
     """
 
@@ -49,24 +49,24 @@ class ShardKey:
 
 
 Keys: TypeAlias = frozenset[al.Var] | None
-"""The variables by which the solutions of a part are parted; none: its solutions are a sum over the shards, without a
-variable that tells whose one is; ``None``: each shard has all of them."""
+"""The variables that partition the solutions of a part. Empty: its solutions are the sum over the shards, but no
+variable identifies the shard. ``None``: each shard has all solutions."""
 
 
 class _NotLocalError(Exception):
-    """A part of a query whose solutions are no sum over shards."""
+    """A part of a query whose solutions are not the sum over shards."""
 
 
 def shard_key(form: al.QueryForm) -> ShardKey | None:
-    """The variable by which fewest triples go to all shards, ``None`` when the query has none.
+    """The key for which the fewest triples go to all shards; ``None`` if the query has no key.
 
-    A basic graph pattern is local to a key when the key stands, in each of its patterns, where the route of the
-    predicate is taken from, or the triples of that predicate are everywhere, and not all are. Other operators:
-    joins, OPTIONAL, MINUS and EXISTS are local when both sides are, to the same key, or the right one is everywhere;
-    GROUP BY when the key is one of its own; DISTINCT when the key is a column; LIMIT and OFFSET never.
+    A basic graph pattern is local to a key if, in each of its patterns, the key is at the position by which the
+    predicate is routed, or the predicate's triples go to all shards; not all of them may. Other operators:
+    joins, OPTIONAL, MINUS and EXISTS are local if both sides are, to the same key, or the right one is everywhere;
+    GROUP BY if the key is one of its keys; DISTINCT if the key is a column; LIMIT and OFFSET never.
 
     Example: ``{ ?o :sensor ?s ; :result ?r . ?r :value ?v }`` has the key ?o, with ``:sensor`` and ``:result`` by
-    subject and ``:value`` everywhere: a solution with o = 1 is found in the shard of 1, and there only.
+    subject and ``:value`` everywhere: a solution with o = 1 is found only in the shard of 1.
     """
     patterns = list(_triple_patterns(form))
     if not isinstance(form, al.Select) or any(isinstance(pattern.predicate, _PATHS) for pattern in patterns):
@@ -108,9 +108,9 @@ def _route(routes: TripleRoutes, pattern: al.TriplePattern) -> Route:
 
 
 def _routes(var: al.Var, patterns: list[al.TriplePattern]) -> TripleRoutes | None:
-    """Each predicate by the place of the variable in all its patterns, everywhere where they have none in common.
+    """Route each predicate by the variable's position in all its patterns, or everywhere if they have none in common.
 
-    A pattern whose predicate is a variable matches all triples: then all go by one place, or there are no routes.
+    A pattern with a variable predicate matches all triples: then all are routed by one position, or not at all.
     """
     places: dict[Term, set[Route]] = {}
     for pattern in patterns:
@@ -128,7 +128,7 @@ def _ends(pattern: al.TriplePattern) -> tuple[tuple[Route, al.Node], tuple[Route
 
 
 class _Locality:
-    """Which parts of a query are local under given routes; _NotLocalError for one that is not."""
+    """Determines the keys of parts of a query under given routes; _NotLocalError for a part that is not local."""
 
     def __init__(self, routes: TripleRoutes) -> None:
         self._routes = routes
@@ -163,7 +163,7 @@ class _Locality:
                 return self.of(pattern.pattern)
 
     def _block(self, patterns: tuple[al.TriplePattern, ...]) -> Keys:
-        """The keys of a basic graph pattern: one variable, which every pattern has that is not everywhere."""
+        """The key of a basic graph pattern: one variable that all patterns have whose triples are not everywhere."""
         nodes: list[al.Node] = []
         for pattern in patterns:
             route = _route(self._routes, pattern)
@@ -176,7 +176,7 @@ class _Locality:
         return frozenset({nodes[0]})
 
     def _check(self, tree: al.Expression, keys: Keys) -> None:
-        """EXISTS in an expression looks at what the solution's own shard has."""
+        """EXISTS in an expression only sees the solution's own shard."""
         for expression in every_expression(tree):
             if isinstance(expression, al.Exists):
                 _beside(keys, self.of(expression.pattern))
@@ -191,7 +191,7 @@ def _joined(left: Keys, right: Keys) -> Keys:
 
 
 def _beside(left: Keys, right: Keys) -> Keys:
-    """A right side that only adds to, or takes from, the solutions of the left one."""
+    """The keys of an operator whose right side only extends, or removes, solutions of the left one."""
     if right is not None and (left is None or not left & right):
         raise _NotLocalError
     return left
@@ -215,7 +215,7 @@ def _grouped(inner: Keys, names: tuple[tuple[al.Var, al.Expression], ...]) -> Ke
 
 
 def _whole(inner: Keys, counted: bool) -> Keys:
-    """DISTINCT, which must not find in another shard what it has itself, and LIMIT, which counts all."""
+    """DISTINCT, whose rows must not occur in two shards, or LIMIT, which needs all rows."""
     if inner is not None and (counted or not inner):
         raise _NotLocalError
     return inner

@@ -1,7 +1,7 @@
-"""Messages between a session and its shards: a head of fixed size, then bytes.
+"""Messages between a session and its shards: a fixed-size header, then bytes.
 
 To a shard: its ``task``, batches of elements (Arrow), each a tick, and ``close``. From a shard: ``ready``, the answers
-of a tick, the end of the tick, its failure, ``closed``. Rows go as the JSON text in which they leave the process.
+of a tick, the end of the tick, its failure, ``closed``. Rows are sent as the JSON text in which they are written.
 """
 
 import json
@@ -23,12 +23,12 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.model.terms import Row
 
 Pieces: TypeAlias = Sequence[bytes | pa.Buffer]
-"""A message, to be written one piece behind the other."""
+"""The buffers of a message, in order."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardTask:
-    """The queries of the shard of that number; ``turns``: the plan by which it takes its own windows out of all."""
+    """The queries of a shard; ``turns``: the plan by which it selects its own windows."""
 
     number: int
     asked: tuple[tuple[ContinuousQuery, Semantics], ...]
@@ -36,7 +36,7 @@ class ShardTask:
 
 
 class Word(IntEnum):
-    """The meaning of a message."""
+    """The kind of a message."""
 
     TASK = 0
     BATCH = 1
@@ -57,7 +57,7 @@ _KINDS: tuple[AnswerKind, ...] = ("solutions", "triples", "boolean")
 
 @dataclass(frozen=True, slots=True)
 class PartAnswer:
-    """The answer of one shard to a query: its instant and scope (ms), rows as text without the outer brackets."""
+    """The answer of one shard: its instant and scope (ms), its rows as JSON without the outer brackets."""
 
     query: int
     kind: AnswerKind
@@ -68,12 +68,12 @@ class PartAnswer:
 
 
 def message(word: Word, *parts: bytes | pa.Buffer) -> Pieces:
-    """The pieces of a message, to be written one behind the other."""
+    """The buffers of a message, in order."""
     return [_HEAD.pack(word, sum(map(len, parts))), *parts]
 
 
 def read(file: IO[bytes]) -> tuple[Word, bytes] | None:
-    """The next message, ``None`` at the end of all (also where it is in the middle of one)."""
+    """The next message; ``None`` at the end of input, also within a message."""
     head = file.read(_HEAD.size)
     if len(head) < _HEAD.size:
         return None
@@ -110,23 +110,23 @@ def answer_of(body: bytes) -> PartAnswer:
 
 
 def ticked_message(late: int) -> Pieces:
-    """The end of a tick, and how many elements have come too late so far."""
+    """The end of a tick, with the number of late elements so far."""
     return message(Word.TICKED, _TICKED.pack(late))
 
 
 def late_of(body: bytes) -> int:
-    """How many elements have come too late, of the end of a tick."""
+    """The number of late elements in the end of a tick."""
     late: int = _TICKED.unpack(body)[0]
     return late
 
 
 def failed_message(error: BaseException) -> Pieces:
-    """The class and the sentence of an error."""
+    """The class and message of an error."""
     return message(Word.FAILED, f"{type(error).__name__}\n{error}".encode())
 
 
 def task_message(task: ShardTask) -> Pieces:
-    """A task between processes of this program."""
+    """A task; pickled, because both processes run this program."""
     return message(Word.TASK, pickle.dumps(task, pickle.HIGHEST_PROTOCOL))
 
 

@@ -1,4 +1,4 @@
-"""How the queries of a session are spread over processes, and the sentence that says so (docs/live.md)."""
+"""How the queries of a session are distributed over processes, and the sentence that describes it (docs/live.md)."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -19,17 +19,17 @@ Kind: TypeAlias = Literal["variable", "windows", "queries", "one"]
 Asked: TypeAlias = tuple[ContinuousQuery, Semantics]
 
 MAX_SHARDS: Final = 64
-"""Processes at most."""
+"""Maximum number of processes."""
 
 SHARED: Final = 0.5
-"""The share of patterns, at most, whose triples may go to all shards for a variable to be worth it."""
+"""Maximum fraction of patterns whose triples go to all shards for a key to pay off."""
 
 
 @dataclass(frozen=True, slots=True)
 class WindowTurns:
-    """Windows that do not overlap, each the work of one process; times in ms.
+    """Disjoint windows, each processed by one shard; times in ms.
 
-    The window n closes at ``first`` + n ``slide`` after t0, and is the work of the shard n modulo their number.
+    Window n closes at ``first`` + n ``slide`` after t0, and belongs to shard n modulo their number.
     """
 
     size: int
@@ -42,7 +42,7 @@ class WindowTurns:
         return (instant - t0 - self.first) // self.slide
 
     def holding(self, times: Times, t0: int) -> tuple[Times, Times]:
-        """The first and the last window that holds each time; none where the first is behind the last."""
+        """The first and last window that contains each time; none if the first is after the last."""
         soonest = 1 if self.borders is Borders.CLOSED_OPEN else 0
         latest = self.size - (self.borders is Borders.OPEN_CLOSED)
         since = times - (t0 + self.first)
@@ -50,16 +50,16 @@ class WindowTurns:
 
 
 NONE: Final = TripleRoutes()
-"""Routes by which no triple goes anywhere."""
+"""Routes that drop all triples."""
 
 
 @dataclass(frozen=True, slots=True)
 class ShardingPlan:
-    """How queries are spread over ``shards`` processes; ``sentence`` says it, and why where it is one.
+    """How queries are distributed over ``shards`` processes; ``sentence`` describes it, and explains a single one.
 
-    ``routes`` say where triples go by their predicates, ``turns`` where by their times. ``every``: each shard is told
-    of every element, since the course of time decides more than when a report is due. ``present``: of an element that
-    matches no pattern one triple goes on, since reports ask whether the content is empty.
+    ``routes`` route triples by predicate, ``turns`` by time. ``every``: each shard gets all rows, because the
+    course of time affects more than due times. ``present``: of an element without matches one triple is sent, because
+    reports depend on whether the content is empty.
     """
 
     kind: Kind
@@ -72,7 +72,7 @@ class ShardingPlan:
 
 
 def plan(queries: Sequence[Asked], shards: int) -> ShardingPlan:
-    """How queries are spread over so many processes; RefusedError for a number that is none of them."""
+    """Plan the distribution of queries over this many processes; RefusedError for an invalid number."""
     if not isinstance(shards, int) or isinstance(shards, bool) or not 1 <= shards <= MAX_SHARDS:
         raise RefusedError(f"shards is {shards!r}: expected a whole number of processes, 1 to {MAX_SHARDS}")
     if shards == 1:
@@ -99,7 +99,7 @@ def _of_one(query: ContinuousQuery, semantics: Semantics, shards: int) -> Shardi
 
 
 def _chosen(query: ContinuousQuery, semantics: Semantics, shards: int) -> ShardingPlan:
-    """By a variable that all patterns have, else by windows, else by a variable that most of them have."""
+    """By a variable of all patterns, else by windows, else by a variable of most patterns."""
     key, no_key = _key(query, semantics)
     if key is not None and not key.shared:
         return _by_variable(key, shards)
@@ -128,7 +128,7 @@ def _sharing(key: ShardKey | None) -> str:
 
 
 def _by_content(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """Why reports depend on contents as a whole, which no shard has."""
+    """Why reports depend on whole contents, which no shard has; ``None`` if they do not."""
     if Report.CONTENT_CHANGE in semantics.report:
         return "a report depends on whether the content has changed, and no shard has all of it"
     if not closing(semantics) and clock_of(semantics, 0) is None:
@@ -141,7 +141,7 @@ def _by_content(query: ContinuousQuery, semantics: Semantics) -> str | None:
 
 
 def _key(query: ContinuousQuery, semantics: Semantics) -> tuple[ShardKey | None, str]:
-    """The variable by which a query is sharded, or why there is none."""
+    """The key of a query, or why it has none."""
     if not isinstance(query.form, al.Select):
         return None, "the rows of all shards make one answer of ASK or CONSTRUCT"
     key = shard_key(query.form)
@@ -160,7 +160,7 @@ def _key(query: ContinuousQuery, semantics: Semantics) -> tuple[ShardKey | None,
 
 
 def _turns(query: ContinuousQuery, semantics: Semantics) -> tuple[WindowTurns | None, str]:
-    """The turns at windows, or why each needs more than its own."""
+    """The turns at windows, or why shards cannot take turns."""
     windows = {window.window for window in query.windows}
     if not closing(semantics) or len(windows) > 1:
         return None, "reports are not those of one window's closes"
@@ -174,7 +174,7 @@ def _turns(query: ContinuousQuery, semantics: Semantics) -> tuple[WindowTurns | 
 
 
 def _matched(query: ContinuousQuery) -> TripleRoutes:
-    """All triples that a pattern may match go where their window is."""
+    """Routes that keep all triples that a pattern may match."""
     blocks = [pattern for pattern in every_pattern(query.form.pattern) if isinstance(pattern, al.BGP)]
     plain = all(isinstance(pattern.predicate, str) for block in blocks for pattern in block.patterns)
     if not plain:

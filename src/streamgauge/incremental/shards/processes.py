@@ -1,4 +1,4 @@
-"""The processes of the shards: each with what waits to be written to it, read by a thread of its own."""
+"""The processes of shards, each with a queue of messages to write and a thread that reads its answers."""
 
 import contextlib
 import io
@@ -13,17 +13,17 @@ from streamgauge.formats.pipe import START_LIMIT, START_LIMIT_S, in_words, kerne
 from streamgauge.incremental.shards.messages import Pieces, Word, read
 
 WAITING: Final = 1 << 26
-"""Bytes that wait for one shard at most: a process whose turn it is may be so far behind."""
+"""Maximum bytes queued for one shard, which bounds how far it may fall behind."""
 
 END_S: Final = 5.0
-"""How long a process whose output has ended may take to end."""
+"""Seconds for a process to end after its output did."""
 
 Receive: TypeAlias = Callable[[int, Word, bytes], None]
 Ended: TypeAlias = Callable[[int, str], None]
 
 
 class ShardProcess:
-    """One shard's process; ``receive`` is called with its messages, ``ended`` with how its output ended."""
+    """The process of one shard; ``receive`` is called with its messages, ``ended`` with the way its output ended."""
 
     def __init__(self, number: int, receive: Receive, ended: Ended) -> None:
         self._number, self._receive, self._ended = number, receive, ended
@@ -45,7 +45,7 @@ class ShardProcess:
             thread.start()
 
     def send(self, pieces: Pieces) -> None:
-        """Have a message written; waits while too much does. Nothing happens when the process has ended."""
+        """Queue a message; blocks while the queue is full. No effect once the process has ended."""
         size = sum(map(len, pieces))
         with self._changed:
             while self._bytes and self._bytes + size > WAITING and not self._over:
@@ -55,7 +55,7 @@ class ShardProcess:
             self._changed.notify_all()
 
     def end(self, kill: bool) -> None:
-        """Wait until it has ended by itself, or end it."""
+        """Wait for the process to end, or kill it."""
         if kill:
             self.process.kill()
         self.process.wait()
@@ -113,7 +113,7 @@ class ShardProcess:
 
 
 def await_ready(ready: threading.Semaphore, processes: int) -> str:
-    """Wait until so many say that they are ready; the sentence for those that are not in time, else empty."""
+    """Wait until all processes are ready; returns a sentence if one is not in time, else an empty string."""
     limit = start_limit(START_LIMIT_S)
     for _ in range(processes):
         if not ready.acquire(timeout=limit):

@@ -1,7 +1,7 @@
-"""Routing: the triples of a batch to the shards that need them, in columns, with a dictionary of terms for each shard.
+"""Routing of the triples of a batch to the shards that need them, in columns, with a dictionary of terms per shard.
 
-A row that has no triple for a shard goes there only where the course of time needs it: the first one of all, which
-begins the windows, and the last one of a batch, so that all shards report the same instants in the same batch.
+A row without triples for a shard is sent there only if it is needed for time: the very first one, which begins the
+windows, and the last one of a batch, so that all shards report the same instants in the same batch.
 """
 
 from collections.abc import Iterable, Sequence
@@ -32,7 +32,7 @@ _NO_NUMBERS: Numbers = np.empty(0, np.int32)
 
 
 class _Dictionary:
-    """The terms of one numbering: their texts, the route of those that are predicates, the shard of those looked up."""
+    """The terms of a numbering, with cached routes (as predicates) and shards (as keys)."""
 
     def __init__(self, routes: TripleRoutes, shards: int) -> None:
         self._routes, self._shards = routes, shards
@@ -40,13 +40,13 @@ class _Dictionary:
         self._route, self._shard = _unknown(0, np.int8), _unknown(0, np.int8)
 
     def clear(self) -> None:
-        """Number terms from 0 again."""
+        """Begin a new numbering."""
         self.texts.clear()
         self._route.fill(_UNKNOWN)
         self._shard.fill(_UNKNOWN)
 
     def add(self, texts: pa.StringArray) -> None:
-        """Number terms on."""
+        """Add terms to the numbering."""
         self.texts += texts.to_pylist()
         if (more := len(self.texts) - len(self._route)) > 0:
             fresh = _unknown(max(more, len(self._route)), np.int8)
@@ -72,7 +72,7 @@ class _Dictionary:
 
 
 def different(numbers: Numbers) -> Numbers:
-    """The different ones of numbers, ascending."""
+    """The distinct numbers, ascending."""
     if not len(numbers):
         return numbers
     least = numbers.min()
@@ -87,24 +87,24 @@ def _unknown(size: int, kind: type[AnyInteger]) -> npt.NDArray[AnyInteger]:
 
 
 def shard_of(term: Term, shards: int) -> int:
-    """The shard of a term, by a hash of its text, which is the same in all processes."""
+    """The shard of a term, by a hash of its text that is the same in all processes."""
     return crc32(term.encode(errors="surrogatepass")) % shards
 
 
 class _ShardTerms:
-    """The numbers that terms have in one shard, which knows those only that it needs; ``begins`` before the first."""
+    """The numbering of one shard, which only has the terms it needs; ``begins`` before its first batch."""
 
     def __init__(self) -> None:
         self._own = _unknown(0, np.int32)
         self._count, self.begins = 0, True
 
     def clear(self) -> None:
-        """Number from 0 again."""
+        """Begin a new numbering."""
         self._own.fill(_UNKNOWN)
         self._count, self.begins = 0, True
 
     def of(self, numbers: Numbers, texts: Sequence[Term]) -> tuple[Numbers, pa.StringArray]:
-        """The shard's numbers, and the terms that are new to it."""
+        """Translate numbers to the shard's; also the terms that are new to it."""
         if (more := len(texts) - len(self._own)) > 0:
             self._own = np.concatenate([self._own, _unknown(max(more, len(self._own)), np.int32)])
         own = self._own[numbers]
@@ -117,9 +117,9 @@ class _ShardTerms:
 
 
 class ShardRouter:
-    """Batches parted for ``shards`` of one query (all); its streams and the order of time are guarded here.
+    """Partitions batches for ``shards`` of one query (default: all), and checks its streams and the order of time.
 
-    ``error`` is set when an element goes back in time without a lateness bound: what came before it is routed.
+    ``error`` is set if an element goes back in time without a lateness bound; the elements before it are routed.
     """
 
     def __init__(
@@ -135,7 +135,7 @@ class ShardRouter:
         self._own = {shard: _ShardTerms() for shard in shards or range(plan.shards)}
 
     def route(self, columns: Columns) -> list[Columns] | None:
-        """The batch of each shard, ``None`` where nothing of it concerns the query. LineError."""
+        """The batch of each shard; ``None`` if nothing concerns the query. LineError."""
         batch = columns.batch
         if columns.begins:
             self._known.clear()
@@ -157,13 +157,13 @@ class ShardRouter:
         return [self._part(cells, keep, forced, shard) for shard, keep in zip(self._own, keeps, strict=True)]
 
     def place(self, instant: int) -> int | None:
-        """The shard whose window closes at an instant (ms), ``None`` where all have a part of each."""
+        """The shard whose window closes at an instant (ms); ``None`` unless shards take turns at windows."""
         if self._plan.turns is None or self._t0 is None:
             return None
         return self._plan.turns.closing(instant, self._t0) % self._plan.shards
 
     def _rows(self, cells: "_Cells") -> Times:
-        """The rows that count: advances, and elements of the query's streams up to one that goes back in time."""
+        """The relevant rows: advances, and elements of the query's streams up to one that goes back in time."""
         rows = np.arange(len(cells.times))
         if not all(self._asks_for(number, cells) for number in cells.numbers):
             numbers = [number for number in cells.numbers if self._asks_for(number, cells)]
@@ -178,7 +178,7 @@ class ShardRouter:
         return self.admission.takes(StreamElement(stream, time, 0, ()))
 
     def _ordered(self, rows: Times, cells: "_Cells") -> Times:
-        """The rows up to the first element that goes back in time, where it must not."""
+        """The rows up to the first element that goes back in time, unless a lateness bound allows it."""
         if not len(rows):
             return rows
         times = cells.times[rows]
@@ -196,7 +196,7 @@ class ShardRouter:
         return rows[:at]
 
     def _keeps(self, cells: "_Cells") -> list[Mask]:
-        """The triples that go to each shard."""
+        """Masks of the triples for each shard."""
         if self._plan.turns is not None:
             return self._held(cells, self._plan.turns)
         routes = self._routes(cells, Route.SUBJECT)
@@ -208,7 +208,7 @@ class ShardRouter:
         return [(own == shard) | everywhere for shard in self._own]
 
     def _held(self, cells: "_Cells", turns: WindowTurns) -> list[Mask]:
-        """The same where windows take turns."""
+        """``_keeps`` for shards that take turns at windows."""
         assert self._t0 is not None
         first, last = turns.holding(cells.times, self._t0)
         masks = [_turn(first, last, shard, self._plan.shards) for shard in self._own]
@@ -218,14 +218,14 @@ class ShardRouter:
         return [mask[cells.rows] & matched for mask in masks]
 
     def _routes(self, cells: "_Cells", present: Route) -> npt.NDArray[np.int8]:
-        """The route of each triple, that of the first one of a row for no pattern where one must be there."""
+        """The route of each triple; if ``present``, the first triple of a row without matches gets one too."""
         routes = self._known.routes(cells.triples[1::3])
         if self._plan.present:
             routes[cells.unmatched(routes != Route.NOWHERE)] = present
         return routes
 
     def _part(self, cells: "_Cells", keep: Mask, forced: Mask, shard: int) -> Columns:
-        """The rows of one shard, with its own numbers of terms."""
+        """The rows of one shard, in its own numbering."""
         kept = np.flatnonzero(keep)
         sizes = np.bincount(cells.rows[kept] if len(kept) else kept, minlength=len(cells.times))
         taken = np.flatnonzero((sizes > 0) | forced)
@@ -252,9 +252,9 @@ class ShardRouter:
 
 
 class _Cells:
-    """The rows of a batch: elements and advances, ``told``; their triples are read when they are asked for.
+    """The rows of a batch: elements, and advances (``told``); triples are read on demand.
 
-    ``numbers`` are those of streams that occur. LineError for numbers of terms that have not come.
+    ``numbers`` are those of the streams. LineError for numbers of unknown terms.
     """
 
     def __init__(self, batch: pa.RecordBatch, known: int) -> None:
@@ -270,7 +270,7 @@ class _Cells:
 
     @cached_property
     def borders(self) -> Times:
-        """Where the triples of each row begin, and where all end."""
+        """The offsets of each row's triples, and the end."""
         offsets = self._added.offsets.to_numpy().astype(np.int64)
         if (offsets % 3).any():
             raise LineError("a triple is three numbers: the column added has another count of them")
@@ -279,7 +279,7 @@ class _Cells:
 
     @cached_property
     def triples(self) -> Numbers:
-        """Three numbers for each triple."""
+        """Three numbers per triple."""
         numbers: Numbers = self._added.flatten().to_numpy()
         check_numbers(self._known, numbers)
         return numbers
@@ -290,20 +290,20 @@ class _Cells:
         return np.repeat(np.arange(len(self.times)), np.diff(self.borders))
 
     def unmatched(self, matched: Mask) -> Times:
-        """The first triple of each row of which none is matched."""
+        """The first triple of each row without a matched triple."""
         some = np.bincount(self.rows[matched], minlength=len(self.times))
         times: Times = self.borders[:-1][(some == 0) & (np.diff(self.borders) > 0)]
         return times
 
 
 def _turn(first: Times, last: Times, shard: int, shards: int) -> Mask:
-    """Whether a window between the first and the last, at most one apart, is the work of a shard."""
+    """Whether a window from ``first`` to ``last``, at most one apart, belongs to a shard."""
     mask: Mask = ((first <= last) & (first % shards == shard)) | ((first < last) & (last % shards == shard))
     return mask
 
 
 def part_static(static: Iterable[Triple], plan: ShardingPlan) -> list[list[Triple]]:
-    """Static triples parted as those of streams are."""
+    """Partition static triples like those of streams."""
     parts: list[list[Triple]] = [[] for _ in range(plan.shards)]
     for triple in static:
         route = plan.routes.of.get(triple[1], plan.routes.others)

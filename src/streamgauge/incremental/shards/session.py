@@ -1,4 +1,4 @@
-"""A session of queries over several processes: elements go to the shards that need them, answers come back merged."""
+"""A session of queries over several processes: elements go to the shards that need them, answers are merged."""
 
 import json
 import threading
@@ -46,9 +46,9 @@ Deliver: TypeAlias = Callable[[PartAnswer], None]
 
 
 class AnswerMerger:
-    """The answers of all shards to one query; an instant is complete when all shards have ended its tick.
+    """Merges the answers of all shards to one query; a tick is complete once all shards have ended it.
 
-    Every shard has the same ticks, and reports an instant in the same one.
+    All shards have the same ticks, and report an instant in the same tick.
     """
 
     def __init__(self, shards: int, deliver: Deliver) -> None:
@@ -59,11 +59,11 @@ class AnswerMerger:
         self.ticks = 0
 
     def add(self, shard: int, answer: PartAnswer) -> None:
-        """An answer of a shard in its tick."""
+        """Add an answer of a shard in its current tick."""
         self._open[shard].append(answer)
 
     def end_tick(self, shard: int) -> bool:
-        """A shard has ended its tick: what is complete is delivered; whether anything was."""
+        """End the current tick of a shard, and deliver complete ticks; whether there were any."""
         with self._lock:
             self._ended[shard].append(self._open[shard])
             self._open[shard] = []
@@ -89,7 +89,7 @@ def _joined(parts: Sequence[PartAnswer]) -> PartAnswer:
 
 
 class AnswerWriter:
-    """Hands answers on: as values to what takes those of each query, or as lines of the pipe."""
+    """Delivers answers: as values to the receiver of each query, or as lines of the pipe."""
 
     def __init__(self, queries: Sequence[tuple[ContinuousQuery, Grain, Emit]]) -> None:
         self._variables = [columns(query.form) for query, _, _ in queries]
@@ -99,7 +99,7 @@ class AnswerWriter:
         self.lines: Callable[[bytes], None] | None = None
 
     def deliver(self, part: PartAnswer) -> None:
-        """An answer of all shards, by each row where its grain is the row."""
+        """Deliver a merged answer, row by row if that is the query's grain."""
         by_row = self._grains[part.query] is Grain.ROW
         with self._lock:
             if self.lines is not None and not by_row:
@@ -128,19 +128,19 @@ class AnswerWriter:
 
 
 def _by_row(answer: Answer) -> list[Answer]:
-    """One answer for each row that came, and then for each that went."""
+    """One answer per added row, then one per removed row."""
     came = [replace(answer, added=(row,), removed=()) for row in answer.added]
     return came + [replace(answer, added=(), removed=(row,)) for row in answer.removed]
 
 
 FLUSH_S = 0.05
-"""How long a thread that reads answers waits for its turn to send elements on."""
+"""Seconds that a thread reading answers waits for the lock to send elements."""
 
 _ERRORS = {error.__name__: error for error in (OutOfOrderError, RefusedError, StreamNameError)}
 
 
 class ShardGroup:
-    """The processes of a plan, their answers and their failure; ``moved`` is called when a tick is complete."""
+    """The processes of a plan, with their answers and failure; ``moved`` is called when a tick is complete."""
 
     def __init__(self, tasks: Sequence[ShardTask], merger: AnswerMerger | None, writer: AnswerWriter) -> None:
         self._merger, self._writer = merger, writer
@@ -169,11 +169,11 @@ class ShardGroup:
 
     @property
     def ticks(self) -> int:
-        """How many ticks are complete."""
+        """The number of complete ticks."""
         return min(self._ticks)
 
     def kill(self) -> None:
-        """End all processes at once."""
+        """Kill all processes."""
         self._closed = [True] * len(self._closed)
         for process in self.processes:
             process.process.kill()
@@ -181,7 +181,7 @@ class ShardGroup:
             process.end(kill=True)
 
     def close(self) -> None:
-        """No more input: wait for the last answers and the end of all processes."""
+        """End the input, and wait for the last answers and the end of all processes."""
         for process in self.processes:
             process.send(message(Word.CLOSE))
         for process in self.processes:
@@ -222,7 +222,7 @@ class ShardGroup:
             self._fail(PipeError(f"{self._named(shard)} of the query {how} before its input did"))
 
     def _fail(self, error: Exception) -> None:
-        """Keep the first error; without one of the processes no answer is whole, so the others end too."""
+        """Keep the first error; if a process is gone, no answer can be complete, so the others are killed too."""
         with self._lock:
             # Processes that die with the first one fail too: their errors would only hide its sentence.
             first, self.failure = self.failure is None, self.failure or error
@@ -243,10 +243,10 @@ def _error(name: str, sentence: str, shard: str) -> Exception:
 
 
 class ShardedSession:
-    """Queries that are answered by several processes; answers are emitted by threads of their own, in order.
+    """Queries answered by several processes; answers are emitted in order, by separate threads.
 
-    ``sharding`` says how, ``late`` counts elements that came too late. Elements that come one by one are sent on at
-    once while no shard is at work, else together. PipeError, by the next call, when a process has ended.
+    ``sharding`` describes the plan, ``late`` counts late elements. Single elements are sent at once while no shard is
+    busy, else in batches. If a process has ended, the next call raises PipeError.
     """
 
     def __init__(self, queries: Sequence[tuple[ContinuousQuery, Semantics, Emit]], plan: ShardingPlan) -> None:
@@ -269,24 +269,24 @@ class ShardedSession:
 
     @property
     def late(self) -> int:
-        """How many elements came too late to count."""
+        """The number of elements that arrived too late to be processed."""
         return self._group.late
 
     @property
     def processes(self) -> tuple[int, ...]:
-        """The ids of the processes."""
+        """The process ids."""
         return tuple(process.process.pid for process in self._group.processes)
 
     def give_lines(self, write: Callable[[bytes], None]) -> None:
-        """Have answers written as lines of the pipe (docs/pipe.md), by threads of their own, instead of emitted."""
+        """Write answers as lines of the pipe (docs/pipe.md) instead of emitting them, from separate threads."""
         self._writer.lines = write
 
     def on_failure(self, tell: Callable[[str], None]) -> None:
-        """Have it told when a process ends before the input does: a sentence, at once, from a thread of its own."""
+        """Call ``tell`` with a sentence, from a separate thread, as soon as a process ends before the input."""
         self._group.tell = tell
 
     def push(self, element: StreamElement) -> None:
-        """An element has come."""
+        """Process an element."""
         with self._guarded():
             self._waiting.append(element)
             self._size += len(element.added) + 1
@@ -294,24 +294,24 @@ class ShardedSession:
                 self._flush()
 
     def push_batch(self, batch: "ElementBatch") -> None:
-        """Elements have come in columns."""
+        """Process a batch of elements in columns."""
         with self._guarded():
             self._flush()
             self._send(self._elements.columns_of(batch))
 
     def push_columns(self, columns: Columns) -> None:
-        """Elements and advances have come, as Arrow has them: all elements of a session, if any come so."""
+        """Process elements and advances as Arrow columns; a session gets either all elements this way or none."""
         with self._guarded():
             self._send(columns)
 
     def advance(self, time: int) -> None:
-        """Nothing earlier than ``time`` (ms) will come."""
+        """Advance time: no element before ``time`` (ms) will follow."""
         with self._guarded():
             self._flush()
             self._send(advance_columns(time))
 
     def close(self) -> None:
-        """No more input: wait for the last answers, and end all processes."""
+        """End the input, wait for the last answers, and end all processes."""
         with self._sending:
             if self._over:
                 return
@@ -322,7 +322,7 @@ class ShardedSession:
             self._router.admission.close()
 
     def _end(self) -> None:
-        """End all processes; raises what went wrong."""
+        """End all processes; raises the session's failure."""
         self._over = True
         self._group.close()
         self._finalizer.detach()
@@ -331,7 +331,7 @@ class ShardedSession:
 
     @contextmanager
     def _guarded(self) -> Iterator[None]:
-        """The turn of one caller; what went wrong before it, or by it, is the end of the session."""
+        """Serialise callers; a failure, before or during the call, ends the session."""
         with self._sending:
             if self._over:
                 raise PipeError("the session is closed")
@@ -345,13 +345,13 @@ class ShardedSession:
         return self._group.ticks >= self._sent
 
     def _flush(self) -> None:
-        """Send on what waits."""
+        """Send waiting elements."""
         if self._waiting:
             inputs, self._waiting, self._size = self._waiting, [], 0
             self._send(self._elements.columns(inputs))
 
     def _flush_when_idle(self) -> None:
-        """Send on what waits when all shards wait for it."""
+        """Send waiting elements if all shards are idle."""
         if self._waiting and self._idle and self._sending.acquire(timeout=FLUSH_S):
             try:
                 if self._idle and self._group.failure is None and not self._over:
@@ -360,7 +360,7 @@ class ShardedSession:
                 self._sending.release()
 
     def _send(self, columns: Columns) -> None:
-        """Send a batch on, whole or parted; an error of its elements is kept as the session's."""
+        """Send a batch, whole or partitioned; an error in its elements becomes the session's failure."""
         router, processes = self._router, self._group.processes
         if router is None:
             whole = batch_message(columns)

@@ -1,6 +1,6 @@
-"""The process of one shard: `python -m streamgauge.incremental.shards.worker`, by messages on its standard streams.
+"""The process of a shard: `python -m streamgauge.incremental.shards.worker`; messages on standard streams.
 
-It ends with its input, also where the session that started it was killed.
+It ends with its input, also if the session that started it was killed.
 """
 
 import gc
@@ -93,7 +93,7 @@ class Shard:
 
 
 def main() -> int:
-    """Take message after message until the last one or the end of input; an error is told, and is the end."""
+    """Process messages until the last one or the end of input; an error is sent, and ends the process."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     source, out = io.BufferedReader(io.FileIO(0, closefd=False), 1 << 20), sys.stdout.buffer
     sys.stdout = sys.stderr
@@ -108,7 +108,7 @@ def main() -> int:
 
 
 def serve(source: IO[bytes], out: IO[bytes]) -> bool:
-    """Answer until the session closes; false where its input ends before, as when its other side was killed."""
+    """Serve until the session closes; ``False`` if the input ends before, as when the session was killed."""
     shard, first = Shard(out.writelines), True
     while (message := read(source)) is not None:
         last = shard.take(*message)
