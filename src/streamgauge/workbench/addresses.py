@@ -1,7 +1,7 @@
-"""Hosts that people name in the workbench: which of them it connects to (OWASP, server-side request forgery).
+"""Hosts that users enter in the workbench, and which of them it connects to (OWASP, server-side request forgery).
 
-A host may be public, this machine, or an address of a private network that is typed as an address. Link-local addresses
-and other addresses of clouds' metadata services, multicast, reserved and unspecified ones are never connected to.
+Allowed are public hosts, this machine, and addresses of private networks that are entered as addresses. Link-local
+addresses, metadata services of clouds, and multicast, reserved and unspecified addresses are always refused.
 """
 
 import socket

@@ -82,7 +82,7 @@ HELP: Final = {
     "The workbench: live queries and servers": "queries over running sources, brokers, facts over time",
     "Glossary": "the words of all pages",
 }
-"""Pages of the documentation by their titles, with what they say."""
+"""The pages of the documentation by title, with their text."""
 
 
 async def _help(request: Request) -> Response:
@@ -113,7 +113,7 @@ async def _search(request: Request) -> Response:
 
 
 async def _mistake(request: Request, error: Exception) -> Response:
-    """A mistake of the user as its sentence: a page, or JSON for a script that asked for it."""
+    """A user's mistake as its message: a page, or JSON if a script requested that."""
     return refusal(request, 400, str(error))
 
 
@@ -132,9 +132,9 @@ def refusal(request: Request, status: int, sentence: str) -> Response:
 
 
 class SigningIn:
-    """Gives a browser that came with a token in its address a cookie (RFC 6265), handed on as Authorization later.
+    """Exchanges a token in the address for a cookie (RFC 6265), which is passed on as Authorization later.
 
-    A page cannot send the header Authorization by itself. Scripts cannot read the cookie, other sites cannot send it.
+    A page cannot set the header Authorization. Scripts cannot read the cookie, and other sites cannot send it.
     """
 
     def __init__(self, app: ASGIApp, tokens: Tokens) -> None:

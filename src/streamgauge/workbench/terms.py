@@ -57,7 +57,7 @@ def shown_cell(term: Term | None, prefixes: tuple[tuple[str, str], ...] = ()) ->
 
 
 def _rounded(value: float | Decimal, written: str) -> str:
-    """A number with a fraction as people write it; very large and small ones and what is none as they are written."""
+    """A fractional number in everyday notation; very large or small numbers, and other text, unchanged."""
     size = abs(float(value))
     if not (size == 0 or 1e-4 <= size < 1e15):
         return written

@@ -18,9 +18,9 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """The common ground of all rooms: the ``folder`` of runs and experiments, and the ``address`` that is served.
+    """What all rooms share: the ``folder`` of runs and experiments, and the served ``address``.
 
-    ``leaving`` is set when the workbench is told to stop: responses that go on end then.
+    ``leaving`` is set when the workbench stops, which ends open responses.
     """
 
     folder: Path
@@ -50,11 +50,11 @@ def has_all(words: Sequence[str], *texts: str) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Room:
-    """A room: its ``name`` is the first part of its paths, ``title`` and ``about`` (a sentence) lead to it.
+    """A room: its ``name`` is the first part of its paths; ``title`` and ``about`` (a sentence) describe it.
 
-    ``place`` is its place in the navigation, ``routes`` are below ``/name``, ``close`` ends what it has begun,
-    ``search`` finds its pages. A folder ``static`` beside its module is served below ``/name/static``, ``templates``
-    beside it are found by ``pages``.
+    ``place`` is its position in the navigation, ``routes`` are below ``/name``, ``close`` releases its resources,
+    ``search`` finds its pages. A folder ``static`` next to its module is served below ``/name/static``, and ``pages``
+    finds ``templates`` next to it.
     """
 
     name: str

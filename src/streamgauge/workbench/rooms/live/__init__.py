@@ -182,7 +182,7 @@ class LiveRoom:
         return await self._query(request, self._running(request), "", 200)
 
     async def plan(self, request: Request) -> Response:
-        """The operators of a query, with what they do while the page is open."""
+        """The operators of a query, with their work while the page is open."""
         running = self._running(request)
         plan = await run_in_threadpool(self._registrations.plans.plan, running)
         activity = self._registrations.activity(running.name)
@@ -222,7 +222,7 @@ class LiveRoom:
         return Response(picture.encode(), media_type="image/svg+xml", headers=HEADERS)
 
     def _visible(self, running: RegisteredQuery) -> list[NumberedAnswer]:
-        """The kept answers that the page shows: those before it was held."""
+        """The answers that the page shows: those before it was held."""
         paused_at, answers = self._registrations.held_at(running.name), read_answers(running.answers.kept())
         return answers if paused_at is None else [answer for answer in answers if answer.number <= paused_at]
 
@@ -365,7 +365,7 @@ class LiveRoom:
 
 
 EXPECTED: Final[tuple[type[Exception], ...]] = (*REFUSALS, MistakeError, UnknownQueryError, BoundError, DeadlineError)
-"""The errors that are told as sentences."""
+"""The errors whose messages are shown."""
 
 
 def sentence(error: Exception) -> str:
@@ -397,7 +397,7 @@ def _unless_gone(change: Callable[[str], None], name: str) -> None:
 
 
 def _choices(answers: Sequence[NumberedAnswer]) -> dict[str, list[str]]:
-    """The columns that a chart can show, and those that can part its lines."""
+    """The columns that a chart can show, and those that can split its lines."""
     numeric = numeric_columns(answers)
     return {"show": numeric, "by": [name for name in columns(answers) if name not in numeric]}
 
@@ -430,10 +430,11 @@ async def answer_feed(
     signal: events.Signal,
     prefixes: Mapping[str, str],
 ) -> AsyncIterator[bytes]:
-    """Events of the answers of a subscription that ``signal`` is woken by, until the query ends.
+    """Events of a subscription's answers until the query ends; ``signal`` wakes the stream.
 
     An answer is ``{"columns", "rows": [[number, instant, sign, cells]], "more"}`` with its number as id; ``held`` and
-    ``flowing`` tell when answers are held and released, ``missed`` how many are no longer kept, ``over`` why it ends.
+    ``flowing`` mark when answers are held and released, ``missed`` has the number of dropped ones, ``over`` the reason
+    for the end.
     """
     leave = registrations.watch(running.name, signal.set)
     paused = False

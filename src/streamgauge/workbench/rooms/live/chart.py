@@ -32,9 +32,9 @@ class LiveLine:
 
 @dataclass(frozen=True, slots=True)
 class LiveChart:
-    """The lines of a chart and what they show; x is the instant (ms) where it is ``timed``, else the answer's number.
+    """The lines of a chart; x is the instant (ms) if ``timed``, else the answer's number.
 
-    ``left_out`` counts lines that are not drawn.
+    ``left_out`` is the number of lines not drawn.
     """
 
     shown: str
@@ -112,7 +112,7 @@ def chosen_chart(answers: Sequence[NumberedAnswer], choice: ChartChoice) -> Live
 
 
 def numeric_columns(answers: Sequence[NumberedAnswer]) -> list[str]:
-    """The columns that hold numbers in the newest answers."""
+    """The numeric columns of the newest answers."""
     newest, names = answers[-_LOOKED_AT:], columns(answers)
     return [
         name for place, name in enumerate(names) if any(number(row[place]) is not None for row in _rows(newest, names))
@@ -185,7 +185,7 @@ def _at(answer: NumberedAnswer, timed: bool) -> float:
 
 @dataclass(frozen=True, slots=True)
 class ChartFrame:
-    """A drawing's size and what it spans; places in px."""
+    """The size and ranges of a drawing, in px."""
 
     width: int
     height: int

@@ -1,4 +1,4 @@
-"""The plans of live queries, whose operators are counted while somebody looks at them."""
+"""The plans of live queries, whose operators are counted while their page is open."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,7 +16,7 @@ WATCHED_S: Final = 10.0
 
 @dataclass(frozen=True, slots=True)
 class PlanLine:
-    """A step of a plan with what it did while it was watched: its CPU time (ms) and the share of all."""
+    """A step of a plan with its work while watched: CPU time (ms) and share of the total."""
 
     step: PlanStep
     cpu: float
@@ -75,13 +75,13 @@ class WatchedPlans:
             return _shown(watched, now)
 
     def leave(self, name: str) -> None:
-        """Watch a query no more."""
+        """Stop watching a query."""
         with self._lock:
             if (watched := self._watched.pop(name, None)) is not None:
                 watched.watch.stop()
 
     def expire(self) -> None:
-        """Watch no more what nobody has looked at lately."""
+        """Stop watching queries whose pages have not been requested lately."""
         now = self._steady()
         for name in [name for name, watched in list(self._watched.items()) if now - watched.asked > WATCHED_S]:
             self.leave(name)

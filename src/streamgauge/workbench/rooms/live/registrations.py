@@ -1,6 +1,6 @@
-"""The queries of the room: registered with their sources, sampled, held, ended. The core is the query service's.
+"""The queries of the room: registered with their sources, sampled, held, ended. The query service does the work.
 
-Sources are files below the workbench's folder, and brokers at hosts that may be asked.
+Sources are files below the workbench's folder, and brokers at allowed hosts.
 """
 
 import time
@@ -142,7 +142,7 @@ LIMITS: Final = QueryLimits(
     body=4 * 2**20,
     memory=512 * 2**20,
 )
-"""Bounds of the room: 20 queries, of each the newest 1,000 answers or 8 MiB of them."""
+"""Bounds of the room: 20 queries, and per query the newest 1,000 answers or 8 MiB of them."""
 
 TICK_S: Final = 0.1
 SAMPLE_S: Final = 1.0
@@ -166,14 +166,14 @@ class RateMeter:
         self._samples = deque((first,))
 
     def add(self, sample: CountSample) -> None:
-        """A later sample; those older than the span go, but for the newest of them."""
+        """Add a sample, and drop those older than the span except the newest of them."""
         samples = self._samples
         samples.append(sample)
         while len(samples) > 2 and samples[1].at <= sample.at - SPAN_S:
             samples.popleft()
 
     def rates(self, now: CountSample) -> tuple[float, float]:
-        """Elements and answers a second until now; what came in less than a second counts as of one."""
+        """Elements and answers per second until now, over at least one second."""
         first = self._samples[0]
         seconds = max(now.at - first.at, SAMPLE_S)
         return (now.elements - first.elements) / seconds, (now.answers - first.answers) / seconds
@@ -181,10 +181,10 @@ class RateMeter:
 
 @dataclass(frozen=True, slots=True)
 class QueryActivity:
-    """The state of a query in words and figures: rates a second over the last ten, ``behind`` in ms of the wall clock.
+    """The state of a query: rates per second over the last ten seconds, ``behind`` in ms of wall time.
 
-    ``state`` is running, held (answers are kept back), failed, or ended, by request or as all its sources have been
-    read to their end; ``time`` (ms) is that of its stream.
+    ``state`` is running, held (answers are held back), failed, or ended: by request, or because all its sources were
+    read; ``time`` (ms) is that of its stream.
     """
 
     query: RegisteredQuery
@@ -201,10 +201,10 @@ class QueryActivity:
 
 
 class LiveRegistrations:
-    """The queries of a workbench over a folder, their sources and what is held back. Thread-safe.
+    """The queries of a workbench over a folder, with their sources and held answers. Thread-safe.
 
-    ``load`` gives an engine by name, ``clock`` the wall clock in ms, ``steady`` seconds that never go back. ``leaving``
-    is set when the workbench is told to stop.
+    ``load`` returns an engine by name, ``clock`` the wall time in ms, ``steady`` monotonic seconds. ``leaving`` is set
+    when the workbench stops.
     """
 
     def __init__(
@@ -233,7 +233,7 @@ class LiveRegistrations:
 
     @cached_property
     def attached(self) -> AttachedSources:
-        """The sources; what may be opened was looked at before."""
+        """Open the sources, which have been checked before."""
         return AttachedSources(self.queries, lambda _url: None)
 
     def register(self, registration: QueryRegistration, sources: Sequence[str] = ()) -> RegisteredQuery:
@@ -282,18 +282,18 @@ class LiveRegistrations:
             self._wake(name)
 
     def release(self, name: str) -> None:
-        """Give a query's answers again, from where they were held; UnknownQueryError."""
+        """Release a query's answers from where they were held; UnknownQueryError."""
         with self._holding:
             self.queries.query(name)
             self._held.pop(name, None)
             self._wake(name)
 
     def held_at(self, name: str) -> int | None:
-        """The number of the last answer before a query's answers were held; ``None`` when they are not."""
+        """The number of the last answer before a query's answers were held; ``None`` if they are not."""
         return self._held.get(name)
 
     def watch(self, name: str, wake: Callable[[], None]) -> Callable[[], None]:
-        """Have ``wake`` called when a query's answers are held or released; gives what ends that."""
+        """Call ``wake`` when a query's answers are held or released; returns a function that ends this."""
         with self._holding:
             self._wakes.setdefault(name, []).append(wake)
 
@@ -390,7 +390,7 @@ _ELSEWHERE: Final = ("broker", "fragments")
 
 
 def able_engines() -> tuple[str, ...]:
-    """The engines that can be asked here: ours, and those that are programs and prepared."""
+    """The engines available here: built-in ones, and prepared external programs."""
     return (OWN, *(name for name in engines.names() if name not in (OWN, *_ELSEWHERE) and _prepared(name)))
 
 

@@ -68,7 +68,7 @@ def _search(words: Sequence[str]) -> list[SearchHit]:
 
 
 class _Playground:
-    """The handlers; few evaluations at a time, the others wait."""
+    """The handlers; few evaluations run concurrently, the others wait."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -102,7 +102,7 @@ class _Playground:
         return examples.FIRST
 
     async def form(self, request: Request) -> Response:
-        """The form without script: the same page for what was typed, or its reports as a file."""
+        """The form without JavaScript: the page for the submitted state, or its reports as a file."""
         body = await _body(request)
         if request.headers.get("content-type", "").partition(";")[0].strip() != FORM:
             raise HTTPException(415, f"send the form as {FORM}")
@@ -133,9 +133,9 @@ class _Playground:
         return await run_in_threadpool(_page, request, result, troubled, diagnosis)
 
     async def evaluate(self, request: Request) -> Response:
-        """A state as JSON in; elements, windows, reports and differences out, with the page's drawn part.
+        """Takes a state as JSON; returns elements, windows, reports and differences, with the drawn part of the page.
 
-        With ``?brief`` they are those that the page's script needs.
+        With ``?brief``, only what the page's script needs.
         """
         state = await _state(request)
         result = await self._alone(result_of, state)

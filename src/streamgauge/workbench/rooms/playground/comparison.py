@@ -66,7 +66,7 @@ Again: TypeAlias = Callable[[Semantics], PlaygroundEvaluation]
 
 
 def bag(candidate: Candidate) -> frozenset[tuple[Row, int]]:
-    """The rows of a report, with how often each is there."""
+    """The rows of a report, with multiplicity."""
     return frozenset(Counter(candidate.rows or ()).items())
 
 
@@ -214,7 +214,7 @@ def _absence(instant: int, there: PlaygroundEvaluation) -> str:
 
 
 def _idle(semantics: Semantics) -> str:
-    """Why the content is not looked at, at an instant that is not a candidate."""
+    """Why the content is not evaluated at an instant that is not a candidate."""
     if Report.EXPIRATION in semantics.report:
         return "nothing that was held ends then"
     if Report.WINDOW_CLOSE in semantics.report:
@@ -231,7 +231,7 @@ def _shortest(query: ContinuousQuery) -> int:
 
 
 def _contents_differ(one: Candidate, other: Candidate, a: PlaygroundEvaluation, b: PlaygroundEvaluation) -> str:
-    """Triples that one content holds and the other does not; nothing when they hold the same."""
+    """The differences between two contents; empty if they are equal."""
     parts: list[str] = []
     for number, (left, right) in enumerate(zip(one.contents, other.contents, strict=True)):
         ours, theirs = map(_held, _unlike(left, right))

@@ -1,4 +1,4 @@
-"""The playground's result as files: a page, the rows of A and B as CSV, the answers of one of them as lines of JSON."""
+"""The playground's result as files: a page, the rows of A and B as CSV, the answers of one as JSON lines."""
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import replace

@@ -29,7 +29,7 @@ from streamgauge.semantics.static_data import with_matched_static
 MOST_CANDIDATES: Final = 2_000
 """Instants that are drawn at most."""
 MOST_HELD: Final = 400_000
-"""Arrivals that all contents together may hold."""
+"""Maximum arrivals in all contents together."""
 
 
 MOST_KEPT: Final = 300_000
@@ -52,9 +52,9 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """An instant at which a report may be due: what the windows hold, what became of it, and the rows if any are sent.
+    """An instant at which a report may be due: the contents of the windows, the outcome, and the rows sent.
 
-    ``rows`` is ``None`` where nothing is sent; ``solutions`` are the rows of the content, whatever is sent of them.
+    ``rows`` is ``None`` if nothing is sent; ``solutions`` are the rows of the content, whether sent or not.
     """
 
     due: DueReport
@@ -66,10 +66,10 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class PlaygroundEvaluation:
-    """All that a semantics makes of a query on a stream up to the ``horizon`` (ms), from ``t0`` (ms).
+    """The evaluation of a query on a stream under a semantics, from ``t0`` to the ``horizon`` (ms).
 
-    ``semantics`` is the ``declared`` one with t0 moved near the first element where that is far away (``near``).
-    ``late`` are the sequence numbers of elements that came too late.
+    ``semantics`` is the ``declared`` one, with t0 moved near the first element if that is far away (``near``).
+    ``late`` are the sequence numbers of late elements.
     """
 
     query: ContinuousQuery
@@ -145,9 +145,9 @@ def horizon_of(elements: Sequence[StreamElement], stated: int | None, told_by_st
 def evaluated(
     query: ContinuousQuery, semantics: Semantics, elements: Sequence[StreamElement], horizon: int, memory: RowMemory
 ) -> PlaygroundEvaluation:
-    """The query under a semantics up to the horizon (ms).
+    """Evaluate the query under a semantics up to the horizon (ms).
 
-    Raises RefusedError for what has no meaning or is too much to draw, OutOfOrderError for disorder without a bound.
+    Raises RefusedError for combinations without meaning or too much to draw, OutOfOrderError for unbounded disorder.
     """
     if (known := memory.remembered(semantics, elements, horizon)) is not None:
         return known
@@ -190,7 +190,7 @@ def _candidates(
     looked: Held,
     memory: RowMemory,
 ) -> Iterator[Candidate]:
-    """Every candidate, all with their contents, with its outcome; those that are due and sent keep the order."""
+    """All candidates with contents and outcomes; those that are due and sent are in order."""
     r2s = operator(query, semantics)
     due = selected(looked, semantics)
     evaluated_at = [(report, memory.rows(contents, semantics, report.instant)) for report, contents in due]

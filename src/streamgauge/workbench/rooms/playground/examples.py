@@ -30,7 +30,7 @@ from streamgauge.workloads.plan import TablePlan
 
 CSRBENCH: Final = "csrbench"
 DRAWN: Final = ("city", "trains", "weather")
-"""Workloads of which short streams can be drawn."""
+"""The workloads that can generate short streams."""
 COUNTS: Final = ("stations", "roads", "garages", "areas", "users", "streams", "per_hour", "head_signs", "platforms")
 SENSORS: Final = "http://knoesis.wright.edu/ssw/"
 MOST_EACH: Final = 100
@@ -176,9 +176,9 @@ def _refuse_long(values: Mapping[str, object]) -> None:
 
 
 def drawn(data: object) -> tuple[str, str]:
-    """A small stream as a page asks for one: ``workload``, ``seed``, ``parameters`` as ``name=value``, ``query``.
+    """A request for a small stream: ``workload``, ``seed``, ``parameters`` as ``name=value``, ``query``.
 
-    The text and its notation. ExampleError or ParameterError name what is wrong.
+    The text and its notation. ExampleError or ParameterError name the mistake.
     """
     if not isinstance(data, dict) or not all(isinstance(value, str) for value in data.values()):
         raise ExampleError("a stream is drawn of texts: workload, seed, parameters, query")

@@ -277,9 +277,9 @@ def started_from(name: str) -> Semantics:
 
 
 def semantics_of(data: Mapping[str, Any]) -> Semantics:
-    """The semantics of a profile's name (``profile``) and the fields that differ; FieldError names what is wrong.
+    """The semantics of a profile (``profile``) with changed fields; FieldError names the mistake.
 
-    It has the profile's name while only its beginning differs: origin, t0 and since.
+    It keeps the profile's name while only origin, t0 and since differ.
     """
     start = started_from(str(data.get("profile", BASE)))
     settings = {name: value for name, value in data.items() if name != "profile"}
@@ -322,7 +322,7 @@ def difference(name: str, one: Semantics, other: Semantics) -> str:
 
 
 def _effects(control: FieldControl, before: Any, after: Any) -> Sequence[str]:
-    """The effect of the second value; of several values those that came, and those that went."""
+    """The effect of the second value; for several values, the added and the removed ones."""
     match control.kind:
         case "number":
             return [control.does]

@@ -1,6 +1,6 @@
-"""An engine's recorded answers to the playground's query: judged against A, and the semantics or fault behind them.
+"""An engine's recorded answers to the playground's query, judged against A, with the semantics or fault behind them.
 
-Answers are pasted as lines of the pipe, or come from a run folder in the bench's folder (``recorded_runs``).
+Answers are pasted as lines of the pipe, or read from a run folder in the workbench's folder (``recorded_runs``).
 """
 
 from collections.abc import Sequence
@@ -38,7 +38,7 @@ from streamgauge.workbench.rooms.playground.stream_text import Names, StreamText
 SECONDS: Final = 30.0
 """CPU seconds that a diagnosis may take."""
 PATIENCE_S: Final = 5.0
-"""CPU seconds after which a search ends with what it has found."""
+"""CPU seconds after which a search stops with its results so far."""
 JUDGED: Final = 60.0
 """Pixels of a lane of judged reports."""
 OTHERS: Final = 4

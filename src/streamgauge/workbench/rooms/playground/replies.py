@@ -24,9 +24,9 @@ from streamgauge.workbench.rooms.playground.stream_text import SIMPLE, Names, wr
 from streamgauge.workbench.rooms.playground.timeline import timeline
 
 MOST_ROWS: Final = 200
-"""Rows of a report that are told; how many there are is told always."""
+"""Maximum rows of a report in a reply, which always has their number."""
 MOST_TOLD: Final = 20_000
-"""Rows of all reports of one semantics that are told, but for the first few of each."""
+"""Maximum rows of all reports of one semantics in a reply, beyond the first few of each."""
 LISTED_ROWS: Final = 12
 LISTED_REPORTS: Final = 40
 LISTED_TOGETHER: Final = 120
@@ -149,7 +149,7 @@ def _pair(pair: ReportPair) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class ListedRows:
-    """Rows of a report as a cell of the page has them; ``mark`` tells those that only one side has."""
+    """The rows of a report for a cell of the page; ``mark`` marks those of one side only."""
 
     rows: tuple[tuple[str, str], ...]
     more: int
@@ -171,7 +171,7 @@ class ListedReport:
 
 
 def listed(result: PlaygroundResult) -> tuple[list[ListedReport], int]:
-    """The reports for the page's table, and how many are left out; of many those that differ are kept."""
+    """The reports for the page's table, and the number of omitted ones; of many, those that differ are kept."""
     pairs: Sequence[ReportPair] = result.pairs
     if result.b is None and result.a is not None:
         pairs = [ReportPair(report.due.instant, ReportChange.SAME, report, None) for report in result.a.reports]

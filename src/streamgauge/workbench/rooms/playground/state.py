@@ -1,6 +1,6 @@
-"""The state of the playground as a value: from JSON, from a form, from a link, and back to a link.
+"""The state of the playground as a value: read from JSON, a form or a link, and written as a link.
 
-A link holds the state as JSON, compressed, in URL-safe base64; its size is bounded on the way back.
+A link contains the state as compressed JSON in URL-safe base64; its size is bounded when it is read.
 """
 
 import base64
@@ -69,7 +69,7 @@ _TEXTS: Final = ("query", "stream", "syntax", "static", "dialect", "recording")
 
 
 def of_json(data: object) -> PlaygroundState:
-    """The state of a JSON object; StateError names what is wrong."""
+    """The state from a JSON object; StateError names the mistake."""
     if not isinstance(data, Mapping):
         raise StateError("the state is not JSON object")
     known = (*_TEXTS, "advance", "a", "b", "width", "view")
@@ -124,7 +124,7 @@ def of_text(text: str | bytes) -> PlaygroundState:
 
 
 def to_json(state: PlaygroundState) -> dict[str, Any]:
-    """The state without what is as it is anyway."""
+    """The state without defaults."""
     blank = PlaygroundState("")
     names = (*_TEXTS, "advance")
     document = {name: getattr(state, name) for name in names if getattr(state, name) != getattr(blank, name)}
@@ -135,7 +135,7 @@ def to_json(state: PlaygroundState) -> dict[str, Any]:
 
 
 def shortened(settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A semantics' fields without those that its profile has anyway."""
+    """The fields in which a semantics differs from its profile."""
     profile = str(settings.get("profile", ""))
     if profile not in profile_names():
         return dict(settings)
@@ -167,9 +167,9 @@ def of_link(value: str) -> PlaygroundState:
 
 
 def of_form(form: Mapping[str, list[str]]) -> PlaygroundState:
-    """The state of a form's fields: texts, and ``a.FIELD`` and ``b.FIELD`` for semantics; StateError.
+    """The state from the fields of a form: texts, and ``a.FIELD`` and ``b.FIELD`` for semantics; StateError.
 
-    ``start`` (a or b) says that this one starts from its profile anew, ``second`` that there is a B.
+    ``start`` (a or b) resets that side to its profile; ``second`` adds B.
     """
     one = {name: values[0].replace("\r\n", "\n") for name, values in form.items() if values}
     data: dict[str, Any] = {name: one[name] for name in _TEXTS if name in one}

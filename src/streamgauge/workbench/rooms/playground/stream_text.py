@@ -1,7 +1,7 @@
-"""Streams and static data as people type them, to elements and back; a mistake says in which line it is.
+"""Streams and static data in notations for typing, to elements and back; mistakes name their line.
 
-The simple notation is that of the conformance cases, an element a line (or parted by ``|``): ``0: a p b.`` or
-``[other] 3..9: a q 5.``; names may have the prefixes of the query. N-Quads, TriG and JSON lines are read as files are.
+The simple notation is that of the conformance cases, one element per line (or separated by ``|``): ``0: a p b.`` or
+``[other] 3..9: a q 5.``; names may use the query's prefixes. N-Quads, TriG and JSON lines are read like files.
 """
 
 import io
@@ -101,7 +101,7 @@ class Names:
             return None
 
     def term(self, text: str) -> Term:
-        """A term that is written in the simple notation; NotationError, ValueError or SyntaxError for what is none."""
+        """A term in the simple notation; NotationError, ValueError or SyntaxError if it is none."""
         match = _PREFIXED.fullmatch(text)
         if match and (match[1] or "") in self.prefixes:
             text = f"<{self.prefixes[match[1] or '']}{match[2]}>"
@@ -127,7 +127,7 @@ def _local(iri: str) -> str:
 
 
 def _literal(term: Term) -> str | None:
-    """A literal's short form, if some form is; the caller looks whether it stands for the same term."""
+    """A candidate for a literal's short form; the caller checks that it denotes the same term."""
     if match := _LANGUAGE.fullmatch(term):
         return f"'{match[1]}'{match[2]}"
     match = _TYPED.fullmatch(term)

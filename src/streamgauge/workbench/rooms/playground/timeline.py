@@ -102,7 +102,7 @@ Scope: TypeAlias = tuple[int, int, int, int, int]
 
 
 def _scopes(side: PlaygroundEvaluation) -> tuple[Scope, ...]:
-    """The windows that an evaluation looks at, each once."""
+    """The distinct windows of an evaluation."""
     seen = dict.fromkeys(
         (number, view.start, view.end, view.first, view.last)
         for candidate in side.candidates

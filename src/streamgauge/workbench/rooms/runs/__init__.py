@@ -68,7 +68,7 @@ FORM_BYTES: Final = 4096
 """The size of a form that is sent."""
 
 EVERY_S: Final = 1.0
-"""Seconds between two looks at a job that is watched."""
+"""Seconds between polls of a watched job."""
 
 _UNREADABLE: Final = (
     ValueError,
@@ -89,7 +89,7 @@ def open_room(bench: Bench) -> Room:
 
 
 class RunsRoom:
-    """The pages about the folder's runs, and what is kept between them."""
+    """The pages about the folder's runs, and the state that they share."""
 
     def __init__(self, bench: Bench) -> None:
         self._root = bench.folder.resolve()
@@ -161,7 +161,7 @@ class RunsRoom:
         return [*experiments, *runs]
 
     def _listed(self, wanted: ListRequest) -> tuple[FoundFiles, RunPage, list[ExperimentState]]:
-        """The runs of the folder, those that fit, each experiment with its number of judged runs and its job."""
+        """The matching runs of the folder, and each experiment with its number of judged runs and its job."""
         listing = find(self._root)
         lines = self._lines.of(listing.runs)
         done = Counter(line.above for line in lines if line.judged)
@@ -417,7 +417,7 @@ def _turned(sort: str, name: str) -> str:
 
 
 def _query(wanted: ListRequest, **changes: object) -> str:
-    """The address of the list with other values, those that say nothing left out."""
+    """The address of the list with changed values; defaults are omitted."""
     values: Mapping[str, object] = {"q": wanted.words, "verdict": wanted.verdict, "sort": wanted.sort,
         "query": wanted.query, "stream": wanted.stream, **changes,
     }  # fmt: skip

@@ -1,4 +1,4 @@
-"""Two runs beside each other: what was asked differently, the measures, the delays, the rows of each window."""
+"""Two runs side by side: differing conditions, measures, delays, and the rows of each window."""
 
 import difflib
 from collections import Counter

@@ -1,4 +1,4 @@
-"""An experiment file of the folder: its trials with those that are done, the estimate, where its runs go."""
+"""An experiment file of the folder: its trials and their progress, the estimated time, the destination of its runs."""
 
 import hashlib
 import shlex
@@ -57,7 +57,7 @@ STATIC_BYTES: Final = 20 * 2**20
 """The size of static data that are read for a plan."""
 
 STREAM_BYTES: Final = 2**30
-"""The size of recorded streams whose content is told apart for a plan."""
+"""Maximum size of recorded streams whose content is distinguished in a plan."""
 
 TRIALS: Final = 500
 """Trials that are listed."""
@@ -389,7 +389,7 @@ def _runs(experiment: Experiment) -> int:
 
 
 def _size(path: Path) -> int:
-    """The bytes of a file, or of the files in a folder; 0 for what is not there, whose reader has a sentence."""
+    """The bytes of a file, or of the files in a folder; 0 if missing, which the reader reports."""
     if path.is_dir():
         return sum(_size(file) for file in islice(path.iterdir(), ENTRIES) if not file.is_dir())
     if not path.exists():

@@ -1,7 +1,7 @@
-"""The folder of the workbench as it is found: run folders and experiment files below it, whoever put them there.
+"""The folder of the workbench: run folders and experiment files below it, of any origin.
 
-Nothing in it is trusted: links that lead out of it are not followed, what is neither a file nor a folder is not opened,
-and the number of folders, files and bytes that are looked at is bounded.
+Its content is not trusted: links that lead out of it are not followed, only files and folders are opened, and the
+number of folders, files and bytes read is bounded.
 """
 
 import os
@@ -48,7 +48,7 @@ TABLE_BYTES: Final = 512 * 2**20
 _PASSED = frozenset(("streams", "node_modules", "__pycache__"))
 
 Stamp = tuple[tuple[str, int, int], ...]
-"""Path, time of change (ns) and size of each file of a run: what was computed of it holds while they are the same."""
+"""Path, modification time (ns) and size of each file of a run: the key for everything computed from it."""
 
 
 class BenchError(MistakeError, ValueError):
@@ -164,7 +164,7 @@ def refuse_outside(root: Path, path: Path) -> None:
 
 
 def read_text(file: Path, limit: int = JSON_BYTES) -> str:
-    """The text of a plain file of at most so many bytes; BenchError."""
+    """The text of a regular file of at most this many bytes; BenchError."""
     try:
         state = file.lstat()
         if not stat.S_ISREG(state.st_mode):

@@ -1,7 +1,7 @@
-"""Child processes of the workbench: an experiment that runs, a run that is judged; each ends with all it started.
+"""Child processes of the workbench that run experiments and judge runs; each ends with all of its descendants.
 
-A job is ``streamgauge run`` or ``streamgauge check`` in a process of its own: whatever it does, the workbench answers;
-what it finishes is kept by the run store, so that stopping loses no finished run and starting again resumes.
+A job is ``streamgauge run`` or ``streamgauge check`` in a separate process, so that the workbench stays responsive. The
+run store keeps finished runs: stopping a job loses none of them, and starting it again resumes.
 """
 
 import signal
@@ -24,16 +24,16 @@ from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.suites.experiments.progress import JudgedTrial, ProgressReader
 
 AT_ONCE: Final = 2
-"""Jobs at once: engines that run beside each other delay each other."""
+"""Maximum concurrent jobs, because concurrent engines delay each other."""
 
 KEPT: Final = 100
-"""Jobs that are over and still told of."""
+"""Maximum finished jobs that are still shown."""
 
 STOP_S: Final = 10.0
-"""How long a job that is asked to stop may take; then it is ended with all that it started."""
+"""Seconds for a job to stop; then it is killed with all of its descendants."""
 
 LOOK_S: Final = 0.5
-"""The time (s) for which a look at a job stands."""
+"""Seconds for which the state of a job is cached."""
 
 SHARE: Final = 10
 """How many times the CPU time of the last verdict so far there is none: judging takes a tenth of a core at most."""
@@ -64,7 +64,7 @@ the folder, as those of a command that a user calls there.
 """
 
 _DONE: Final = frozenset((0, 1, 3, 4, 5))
-"""Exit codes of commands that did what was asked, whatever the verdict."""
+"""Exit codes of commands that succeeded, whatever the verdict."""
 
 
 class JobRefusedError(MistakeError):
@@ -126,7 +126,7 @@ class BenchJob:
             self._process.kill()
 
     def _wait(self) -> None:
-        """Read what the command prints until it ends, end what it left, and keep the sentence about its end."""
+        """Read the output of the command until it ends, kill remaining descendants, and record how it ended."""
         assert self._process.stdout is not None
         while self._process.stdout.read(1 << 16):
             pass
@@ -148,7 +148,7 @@ class BenchJob:
         return f"Not done: {message or self._process.how()}"
 
     def look(self) -> JobView:
-        """The job now, at most every LOOK_S seconds anew; judges the run that goes on, where that takes little."""
+        """The state of a job, refreshed at most every LOOK_S seconds; judges the current run if that is cheap."""
         with self._lock:
             now = time.monotonic()
             if now - self._looked >= LOOK_S or not self.going:
@@ -160,7 +160,7 @@ class BenchJob:
             return self._view
 
     def _judge(self) -> None:
-        """The verdict so far, unless the last one took too long to be asked for again by now."""
+        """The preliminary verdict, unless the last one took too long to repeat it now."""
         if time.monotonic() < self._next:
             return
         began = time.thread_time()
@@ -230,7 +230,7 @@ def polyline(values: Sequence[float]) -> str:
 
 @dataclass
 class Jobs:
-    """The jobs of a workbench by their keys, one that goes on for each key. Thread-safe."""
+    """The jobs of a workbench by key, at most one running job per key. Thread-safe."""
 
     most: int = AT_ONCE
     _jobs: dict[str, BenchJob] = field(default_factory=dict)
@@ -238,11 +238,11 @@ class Jobs:
     _closed: bool = False
 
     def get(self, key: str) -> BenchJob | None:
-        """The job of a key that goes on, or was the last."""
+        """The running or last job of a key."""
         return self._jobs.get(key)
 
     def start(self, key: str, make: Callable[[], BenchJob]) -> BenchJob:
-        """Begin a job; JobRefusedError where one of this key goes on, or as many as may."""
+        """Start a job; JobRefusedError if one of this key is running, or the maximum is reached."""
         with self._lock:
             going = [job for job in self._jobs.values() if job.going]
             before = self._jobs.get(key)

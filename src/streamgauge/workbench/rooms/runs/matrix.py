@@ -21,14 +21,14 @@ FACTORS: Final[Mapping[str, tuple[str, Callable[[RunLine], str]]]] = {
     "seed": ("seed", lambda line: line.seed),
     "experiment": ("experiment", lambda line: line.experiment),
 }
-"""The things that rows and columns may stand for: the heading, and the value of a run."""
+"""The dimensions for rows and columns: the heading, and the value of a run."""
 
 MAX_ROWS: Final = 200
 MAX_COLUMNS: Final = 30
 """Rows and columns of a matrix; the runs of others are counted in its note."""
 
 WORST: Final = (DAMAGED, NOT_JUDGED, *(one.value for one in (Judgement.WRONG, Judgement.UNKNOWN, Judgement.LATE)))
-"""The states of runs, the worst first; right is none of them."""
+"""The states of runs, worst first, without "right"."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,14 +54,14 @@ class RunMatrix:
 
 @dataclass(frozen=True, slots=True)
 class MatrixRequest:
-    """The things that rows and columns stand for, as an address names them."""
+    """The dimensions of rows and columns, as in the query of an address."""
 
     rows: str = "system"
     columns: str = "workload"
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> "MatrixRequest":
-        """Read the query of an address; what is none of the things is left out."""
+        """Read the query of an address; unknown dimensions are ignored."""
         rows, columns = parameters.get("rows", ""), parameters.get("columns", "")
         rows = rows if rows in FACTORS else "system"
         return cls(rows, columns if columns in FACTORS and columns != rows else _other(rows))

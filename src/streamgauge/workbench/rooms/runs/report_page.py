@@ -78,7 +78,7 @@ TABLES: Final[Mapping[str, Callable[[Sequence[tuple[Run, Verdict]], str], str]]]
 
 @dataclass(frozen=True, slots=True)
 class WantedReport:
-    """A report that is asked for: places of its runs, title, the addresses of the report and of what it is about."""
+    """A requested report: the places of its runs, its title, its address, and the address of its subject."""
 
     places: tuple[str, ...]
     title: str
@@ -91,7 +91,7 @@ class WantedReport:
 
 
 class LaterDrawing(ChartDrawing):
-    """Leaves room for drawings, keeps what draws them as JSON, and draws each once it is asked for."""
+    """Reserves space for drawings, keeps their data as JSON, and draws each one on demand."""
 
     def __init__(self, wanted: WantedReport) -> None:
         super().__init__()
@@ -184,7 +184,7 @@ class Reports:
         return self._made(wanted.places, read)
 
     def _made(self, places: tuple[str, ...], make: Callable[[Sequence[tuple[Run, Verdict]]], Made]) -> Made:
-        """The page or drawing that ``make`` gives of the judged runs at these places; MistakeError."""
+        """The page or drawing that ``make`` returns for the judged runs at these places; MistakeError."""
         if len(places) > TOGETHER:
             raise BenchError(f"these are {len(places):,} runs: streamgauge report makes a page of more than {TOGETHER}")
         plots()  # imports, which may not be stopped in their midst

@@ -1,7 +1,7 @@
-"""The list of runs: a line for each, what it takes from the run's files, kept while these are the same; filter, order.
+"""The list of runs: a row per run from its files, cached until they change; filters and sorting.
 
-A line is made from the two JSON files and two columns, so that a folder of 100 runs takes a fraction of a second; a run
-that cannot be read is a line with a sentence.
+A row is read from two JSON files and two columns, so that a folder of 100 runs takes a fraction of a second. A run
+that cannot be read is a row with the reason.
 """
 
 import hashlib
@@ -47,11 +47,11 @@ _HIDDEN = frozenset(("name", "seed", "triples", "content", "notes"))
 
 @dataclass(frozen=True, slots=True)
 class RunLine:
-    """A run in the list; shares 0 to 1, ``delay`` the median in ms, ``memory`` the peak in bytes, ``cpu`` in s.
+    """A run in the list; ratios are 0 to 1, ``delay`` is the median in ms, ``memory`` the peak in bytes, ``cpu`` in s.
 
-    ``recorded`` is the time of change of its header, s since 1970; ``sentence`` says what is to be known beside the
-    verdict: its reason, a failure of the engine, a damage. ``query`` is the query's name, ``asked`` has a digest of the
-    whole ``query`` and of the ``stream``, by which runs of the same are found.
+    ``recorded`` is the modification time of its header, s since 1970; ``sentence`` supplements the verdict: its reason,
+    a failure of the engine, damage. ``query`` is the query's name; ``asked`` has a digest of the whole ``query`` and of
+    the ``stream``, by which comparable runs are found.
     """
 
     place: str
@@ -257,7 +257,7 @@ def _number(value: object) -> float | None:
 
 
 def cut(text: str, letters: int = LETTERS) -> str:
-    """A text of at most so many letters; half a surrogate pair, which no page can hold, is written as an escape."""
+    """A text of at most this many characters; lone surrogates, which a page cannot contain, are escaped."""
     text = text[: letters + 1].encode(errors="backslashreplace").decode()
     return text if len(text) <= letters else f"{text[:letters]}…"
 
@@ -298,7 +298,7 @@ class ListRequest:
 
     @classmethod
     def of(cls, parameters: Mapping[str, str]) -> "ListRequest":
-        """Read the query of an address; what is none of its values is left out."""
+        """Read the query of an address; unknown values are ignored."""
         verdict, sort, page = parameters.get("verdict", ""), parameters.get("sort", ""), parameters.get("page", "")
         return cls(
             cut(parameters.get("q", "")),
@@ -329,7 +329,7 @@ def matching(lines: Sequence[RunLine], wanted: ListRequest) -> list[RunLine]:
 
 
 def listed(lines: Sequence[RunLine], wanted: ListRequest) -> RunPage:
-    """The runs that are asked for, in order, those without the value last; ``counts`` by verdict."""
+    """The selected runs, sorted, those without the value last; ``counts`` by verdict."""
     having = matching(lines, wanted)
     fitting = [line for line in having if wanted.verdict in ("", line.state)]
     key = SORTS[wanted.sort.removeprefix("-")]

@@ -23,7 +23,7 @@ from streamgauge.workbench.rooms.runs.folder import inside, refuse_large, stamp
 from streamgauge.workbench.rooms.runs.run_list import read_object
 
 WRONG: Final = 12
-"""Wrong windows that the page of a run lists; its report has all of them."""
+"""Maximum wrong windows on the page of a run; its report lists all."""
 
 SECONDS: Final = 20.0
 """CPU seconds that reading and drawing a run may take."""
@@ -41,7 +41,7 @@ TABLES: Final = ("answers", "rows", "fed", "samples", "static", "windows")
 
 @dataclass(frozen=True, slots=True)
 class WrongWindow:
-    """A judged report that is not right: its name, state, what is wrong in words, and its verdict."""
+    """A judged report that is not right: its name, state, a description of the fault, and its verdict."""
 
     name: str
     state: str

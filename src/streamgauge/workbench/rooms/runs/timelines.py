@@ -40,7 +40,7 @@ def reasons(root: Path, place: str) -> Callable[[WindowVerdict], str]:
 
 
 def lanes_of(label: str, root: Path, place: str, header: RunHeader, verdict: Verdict) -> DrawnRun:
-    """A run of the folder to be drawn; what is wrong in it leads to its reason."""
+    """A run of the folder as a drawing, in which faults link to their reasons."""
     reason = reasons(root, place)
 
     def address(window: WindowVerdict) -> str:
@@ -56,7 +56,7 @@ def picture(runs: Sequence[DrawnRun], wanted: TimelineView = EVERYTHING) -> Mark
 
 
 def picture_of(root: Path, places: Sequence[str], wanted: TimelineView) -> Markup:
-    """The picture of one run or two, of which only verdicts are read; MistakeError."""
+    """The drawing of one or two runs, from their verdicts; MistakeError."""
     if not 1 <= len(places) <= 2:
         raise BenchError(f"a timeline is of one run or two, not of {len(places)}")
     labels = [""] if len(places) == 1 else ["A", "B"]

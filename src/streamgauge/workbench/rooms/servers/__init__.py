@@ -1,7 +1,7 @@
-"""Servers: brokers and fragments servers that are named here, their channels and facts.
+"""Servers: brokers and fragments servers that users have added, with their channels and facts.
 
-``connections`` are the named servers and how they are asked, ``fragments`` the pages of a fragments server; those of a
-broker are here: channels with their counts, publishing by a form, a channel's answer and how it changes
+``connections`` has the servers and the requests to them, ``fragments`` the pages of a fragments server. The pages of a
+broker are here: channels with counts, publishing by a form, a channel's answer and its changes
 (docs/workbench-live.md).
 """
 
@@ -72,20 +72,20 @@ TURN_S: Final = 0.5
 """How often a feed looks whether the workbench is about to stop."""
 
 FEEDS: Final = 50
-"""Pages that may follow channels at once."""
+"""Maximum pages that follow channels concurrently."""
 
 PATIENCE_S: Final = 60.0
-"""How long a broker may be away before a page is told the end."""
+"""Seconds that a broker may be unreachable before its pages are ended."""
 
 FORMATS: Final = {REGISTERED[form]: form.name for form in dict.fromkeys(SENT.values())}
 """The media types of publications."""
 
 REFUSED: Final = (BrokerError, HostRefusedError, ValueError, KeyError, TypeError)
-"""Refusals of a broker, and answers of what is none."""
+"""A broker's refusals, and replies of servers that are not brokers."""
 
 
 class BrokerHandlers:
-    """The handlers, one per route; ``leaving`` is set when the workbench is told to stop."""
+    """The handlers, one per route; ``leaving`` is set when the workbench stops."""
 
     def __init__(self, servers: NamedServers, leaving: Event) -> None:
         self._servers, self._leaving, self._feeds = servers, leaving, 0
@@ -108,7 +108,7 @@ class BrokerHandlers:
         return await self._page(request, self._servers.of(request, "broker"), {}, {}, 200)
 
     async def publish(self, request: Request) -> Response:
-        """Facts are there from now on, or no more; or the form again with the reason why not."""
+        """Publish or delete facts; on failure, show the form again with the reason."""
         server, fields = self._servers.of(request, "broker"), await read_form(request, FORM)
         kind = fields.get("format", "text/turtle")
         change = server.broker.delete if fields.get("change") == "delete" else server.broker.publish
@@ -216,7 +216,7 @@ class BrokerHandlers:
 
 
 async def _statuses(broker: AsyncClient, names: tuple[str, ...]) -> list[ChannelStatus]:
-    """The channels of these names, those that were deleted meanwhile left out."""
+    """The channels with these names, without deleted ones."""
     gate = Semaphore(AT_ONCE)
 
     async def one(name: str) -> ChannelStatus | None:
@@ -234,7 +234,7 @@ async def _statuses(broker: AsyncClient, names: tuple[str, ...]) -> list[Channel
 async def notification_feed(broker: AsyncClient, channel: str, after: int | None) -> AsyncGenerator[bytes, None]:
     """Events of a channel's notifications after a number: ``{"columns", "rows", "more"}``.
 
-    ``over`` says why there are no more.
+    ``over`` gives the reason for the end.
     """
     try:
         prefixes = tuple(declared_prefixes((await broker.channel(channel)).query).items())

@@ -1,4 +1,4 @@
-"""Servers that were named, and how they are asked: only http and https, only hosts that may be, bounded answers."""
+"""The servers that users have added, and requests to them: only http and https, only allowed hosts, bounded replies."""
 
 import time
 from asyncio import sleep, to_thread
@@ -26,7 +26,7 @@ from streamgauge.workbench.addresses import HostRefusedError, Lookup, check_addr
 from streamgauge.workbench.pages import page, read_form
 
 MAX_SERVERS: Final = 30
-"""Servers that can be named at once."""
+"""Maximum number of servers."""
 
 ANSWER: Final = 8 * 2**20
 """Bytes of an answer, or of one event."""
@@ -53,7 +53,7 @@ Kind = Literal["broker", "fragments"]
 
 
 class ServerAddressError(MistakeError, ValueError):
-    """An address that is asked for nothing, or one server too many; the sentence says why."""
+    """An address that is refused, or a server too many; the message has the reason."""
 
 
 @dataclass
@@ -85,7 +85,7 @@ class NamedServer:
         return CachingHttpClient(self.http, clock, sleep, LIMITS, ResponseCache(8 * 2**20))
 
     async def _resolve(self, host: str, _port: int) -> Sequence[str]:
-        """The addresses of a host, all of which the workbench may connect to."""
+        """The addresses of a host, all of which are allowed."""
         addresses = await to_thread(self.find, host)
         check_addresses(host, addresses)
         return addresses
@@ -104,7 +104,7 @@ class NamedServers:
         self._servers: dict[str, NamedServer] = {}
 
     def all(self) -> Sequence[NamedServer]:
-        """All of them in the order in which they were named."""
+        """All servers, in the order in which they were added."""
         return tuple(self._servers.values())
 
     def name(self, address: str, token: str = "", kind: str = "") -> NamedServer:
@@ -148,7 +148,7 @@ class NamedServers:
 
 
 Recognise: TypeAlias = Callable[[NamedServer], Awaitable[Kind]]
-"""The kind of a server by how it answers; ServerAddressError for what is neither."""
+"""The kind of a server by its replies; ServerAddressError if it is neither."""
 
 
 class ServerHandlers:

@@ -1,4 +1,4 @@
-"""The pages of a fragments server: its data sets, facts of a pattern, when each holds, how it was at an instant."""
+"""The pages of a fragments server: its data sets, the facts of a pattern with their validity, past states."""
 
 import re
 from collections import Counter
@@ -39,7 +39,7 @@ NEVER: Final = 2**62
 """The end (ms) of a fact that has none."""
 
 NARROWED: Final = 60
-"""Requests for the times of the facts of one page: a server without bindings is asked for each fact."""
+"""Maximum requests for the times of a page's facts; servers without bindings need one per fact."""
 
 _STATEMENT_PARTS: Final = {
     "<http://www.w3.org/1999/02/22-rdf-syntax-ns#subject>": "reification",
@@ -65,7 +65,7 @@ class TimedFacts:
 
 @dataclass(frozen=True, slots=True)
 class PastReader:
-    """Reads fragments of a data set, as they are or as they were ``at`` an instant, which the server is told."""
+    """Reads fragments of a data set, current or ``at`` an instant (Memento)."""
 
     source: FragmentsSource
     at: str = ""
@@ -80,7 +80,7 @@ class PastReader:
         return await self.source.pages.leaf(self.address(reference))
 
     async def joining(self, pattern: QuadPattern, seeds: Sequence[Binding]) -> tuple[Quad, ...]:
-        """The quads of a pattern that join with one of the seeds, of as many as are asked for."""
+        """The quads of a pattern that join with one of the seeds, which are limited in number."""
         addresses, narrow = self.source.addresses, restrictions(pattern, seeds)
         if not addresses.has(pattern):
             return ()
@@ -99,7 +99,7 @@ class PastReader:
 
 
 async def open_data_set(server: NamedServer, address: str) -> FragmentsSource:
-    """The data set at an address of a server; LinkedDataError for another origin, or for what is not a fragments."""
+    """The data set at an address of a server; LinkedDataError for another origin, or if it is not a fragment."""
     within = server.web.reach(server.address)
     source = await open_source(within.link(server.address, address), server.web)
     if not isinstance(source, FragmentsSource):
@@ -123,7 +123,7 @@ async def timed_facts(
 async def _with_times(
     reader: PastReader, pattern: QuadPattern, quads: tuple[Quad, ...], style: Style
 ) -> dict[Triple, tuple[tuple[int | None, int | None], ...]]:
-    """The times of facts: of the quads of a page, and of the statements that stand for facts of the pattern."""
+    """The times of facts: of a page's quads, and of statements that annotate facts of the pattern."""
     form = method(style.method).form(TriplePattern(*pattern.nodes[:3]), 0, style)
     wanted, read = form.own[0].nodes[:3] == pattern.nodes[:3], list(quads)
     if not wanted:
@@ -137,7 +137,7 @@ async def _with_times(
 
 
 def _shown(fact: Fact, form: AnnotatedForm, quads: Sequence[Quad], pattern: QuadPattern) -> bool:
-    """Whether a fact is of the page, or stands for what the pattern asks: no part of an annotation."""
+    """Whether a fact belongs to the page or matches the pattern, and is not part of an annotation."""
     triple = fact.triple
     if any(quad[:3] == triple for quad in quads):
         return not (fact.static and _is_annotation(triple, form))
@@ -192,7 +192,7 @@ async def found_style(source: FragmentsSource) -> Style | None:
 
 
 async def _method(source: FragmentsSource, subject: Term, singleton: Term) -> str:
-    """The annotation method by which a subject of labels stands for facts."""
+    """The annotation method by which a labelled subject represents facts."""
     if await source.count(QuadPattern(Var("s"), Var("p"), Var("o"), subject)):
         return "graphs"
     about = await source.fetch(QuadPattern(subject, Var("p"), Var("o")))
@@ -201,7 +201,7 @@ async def _method(source: FragmentsSource, subject: Term, singleton: Term) -> st
 
 
 def short_prefixes(terms: Iterable[Term]) -> dict[str, str]:
-    """Prefixes for IRIs of a page: those that are well known and used, and names of ours for spaces that come twice."""
+    """Prefixes for the IRIs of a page: well-known ones in use, and generated ones for namespaces that occur twice."""
     spaces = Counter(match[1] for term in terms if is_iri(term) and (match := _SPACE.fullmatch(term)))
     known = {space: prefix for prefix, space in reversed(PREFIXES.items())}
     used = {known[space]: space for space in spaces if space in known}
@@ -244,7 +244,7 @@ class FactBar:
 
 @dataclass(frozen=True, slots=True)
 class FactLane:
-    """A fact and when it holds; without bars it always does."""
+    """A fact and its validity; without bars it is always valid."""
 
     cells: tuple[FactCell, ...]
     bars: tuple[FactBar, ...]
@@ -284,7 +284,7 @@ class FragmentHandlers:
         return page(request, "servers_fragments.html.j2", "Fragments", server=server, found=addresses, error=error)
 
     async def facts(self, request: Request) -> Response:
-        """The facts of a pattern, and when each holds."""
+        """The facts of a pattern, with their validity."""
         server, parameters = self._servers.of(request, "fragments"), dict(request.query_params)
         address = parameters.get("set", server.address)
         values: dict[str, object] = {
@@ -329,7 +329,7 @@ def _values(server: NamedServer, parameters: Mapping[str, str], timed_facts: Tim
 
 
 def _turns(shown: Timeline, now: int, at: int | None, link: "_Linked") -> list[tuple[str, str]]:
-    """Links to what held earlier and later, by half of the time that is shown; to now from any other instant."""
+    """Links to earlier and later states, by half of the displayed period, and to the present."""
     span = SPAN_MS if shown.begin is None or shown.end is None else max(1000, (shown.end - shown.begin) // 2)
     here = now if at is None else at
     turns = [(f"Earlier: {shown_time(here - span)}", link.instant(here - span))]
@@ -340,7 +340,7 @@ def _turns(shown: Timeline, now: int, at: int | None, link: "_Linked") -> list[t
 
 
 async def data_sets(server: NamedServer) -> list[str]:
-    """The addresses of a server's data sets, sorted: those that its first page names, or that page itself."""
+    """The sorted addresses of a server's data sets: those on its first page, or that page itself."""
     within = server.web.reach(server.address)
     response = await server.web.get(server.address, within)
     quads = read_quads(response, server.web.limits.quads)
@@ -374,7 +374,7 @@ async def _style(server: NamedServer, source: FragmentsSource, parameters: Mappi
 
 
 def read_pattern(parameters: Mapping[str, str]) -> QuadPattern:
-    """The pattern of a form's fields; an empty one stands for any term. TermError names the one that is none."""
+    """The pattern in a form's fields; an empty field matches any term. TermError names an invalid field."""
     nodes: list[Node] = [Var("s"), Var("p"), Var("o"), ANYWHERE]
     for place, name in enumerate(PLACES):
         text = expanded(parameters.get(name, "").strip())
@@ -385,7 +385,7 @@ def read_pattern(parameters: Mapping[str, str]) -> QuadPattern:
 
 
 def expanded(text: str) -> str:
-    """A prefixed name with a well-known prefix as its IRI; any other text as it is."""
+    """A prefixed name with a well-known prefix as an IRI; any other text unchanged."""
     prefix, _, local = text.partition(":")
     return f"{PREFIXES[prefix]}{local}" if prefix in PREFIXES and not local.startswith("//") else text
 
@@ -435,7 +435,7 @@ def timeline(timed_facts: TimedFacts, now: int, link: _Linked) -> Timeline:
 def _lane_order(
     fact: tuple[Triple, Sequence[tuple[int | None, int | None]]],
 ) -> tuple[bool, list[tuple[int, int]], Triple]:
-    """Facts by when they begin and end, those that always hold last; then by their terms."""
+    """The sort key of facts: begin and end, always valid ones last, then terms."""
     triple, spans = fact
     timed = sorted((initial or 0, final or NEVER) for initial, final in spans if (initial, final) != (None, None))
     return not timed, timed, triple

@@ -19,7 +19,7 @@ PLAIN: Final = ("name", "max_delay", "repetitions", "seeds", "workload.name", "f
 """Fields with the key of the file as their name."""
 
 NUMBERS: Final = frozenset(("repetitions", "seeds", "feed.pace"))
-"""Fields that are numbers, or lists of them, where they look like it; the others are text."""
+"""Fields that are read as numbers, or lists of numbers, if they look like it; all others are text."""
 
 RECORDED: Final = ("file", "stream", "time_property")
 """Fields of a recorded stream."""
@@ -28,7 +28,7 @@ QUERY: Final = ("name", "file", "text", "static")
 """Fields of a query, beside its parameters."""
 
 BLOCKS: Final = ("query", "engine", "sweep")
-"""Parts of the form of which there may be several."""
+"""Repeatable parts of the form."""
 
 MAX_BLOCKS: Final = 12
 """Blocks of a kind that the form shows; a file with more is edited as text."""
@@ -162,7 +162,7 @@ def _engine(fields: Mapping[str, str], number: int, before: Sequence[Mapping[str
 
 
 def _listed(part: Any) -> list[Mapping[str, Any]]:
-    """The tables of a part that may be one table or a list of them."""
+    """The tables of a part, which may be a table or a list of tables."""
     return [table for table in (part if isinstance(part, list) else [part]) if isinstance(table, dict)]
 
 

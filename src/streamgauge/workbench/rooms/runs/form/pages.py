@@ -47,10 +47,10 @@ FIRST: Final[Fields] = {
     "engine.0.semantics.csparql": "on",
     "feed.pace": "fast",
 }
-"""The fields of a new experiment: it can be started as it is."""
+"""The fields of a new experiment, which can be started unchanged."""
 
 NEW_BLOCK: Final = {"query": ("query.{}.name", ""), "engine": ("engine.{}.name", "live"), "sweep": ("sweep.{}.key", "")}
-"""The field by which a block that is added is there."""
+"""The field that marks an added block as present."""
 
 
 class ExperimentForms:
@@ -92,11 +92,11 @@ class ExperimentForms:
         return before, _in_form(place, lambda: updated(before, data_of(fields, _tables(before))))
 
     async def _make(self, request: Request) -> Response:
-        """Write a new file, or the form again with what is wrong."""
+        """Write a new file, or show the form again with the mistakes."""
         return await self._act(request, "")
 
     async def _save(self, request: Request) -> Response:
-        """Write the file that is edited, or the form again with what is wrong."""
+        """Write the edited file, or show the form again with the mistakes."""
         return await self._act(request, str(request.path_params["place"]).strip("/"))
 
     async def _act(self, request: Request, place: str) -> Response:

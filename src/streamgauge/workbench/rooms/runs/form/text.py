@@ -8,14 +8,14 @@ from tomlkit.items import AoT, Table
 
 
 def updated(text: str, data: Mapping[str, Any]) -> str:
-    """The text with these tables in the place of those that it has."""
+    """The text with its tables replaced by these."""
     document = tomlkit.parse(text)
     _update(document, data)
     return tomlkit.dumps(document)
 
 
 def _update(table: MutableMapping[str, Any], data: Mapping[str, Any]) -> None:
-    """Change what differs, remove what is gone, and write what is new behind the rest."""
+    """Update changed items, remove missing ones, and append new ones."""
     for key in [key for key in table if key not in data]:
         del table[key]
     for key, value in data.items():
@@ -34,7 +34,7 @@ def _plain(item: Any) -> Any:
 
 
 def _item(key: str, value: Any) -> Any:
-    """A value as an item: sweeps with dotted keys, parameters on one line, texts of several lines as they are read."""
+    """A value as a TOML item: sweeps with dotted keys, parameters on one line, multi-line texts as such."""
     match value:
         case dict() if key == "sweep":
             return _dotted(value)
