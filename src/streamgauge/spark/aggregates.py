@@ -1,9 +1,9 @@
-"""GROUP BY and aggregates over relations: group by group in each report, or one sweep over the ends of intervals.
+"""GROUP BY and aggregates over relations: per group and report, or by one sweep over the ends of intervals.
 
-Where reports are few, relations are expanded to a row for each report. Over many reports a group changes only where a
-solution comes (``lo``) or goes (``hi`` + 1); between two such reports its aggregates hold, so the result is a relation
-over intervals again and the cost grows with the solutions, not with the reports. The sweep's tallies follow solutions
-as they come and go, exact in whatever order (real sums in units of 2^-1074).
+With few reports, relations are expanded to a row per report. Over many reports, a group only changes when a solution
+begins (``lo``) or ends (after ``hi``); its aggregates are constant in between, so that the result is a relation over
+intervals again, and the cost grows with the solutions, not with the reports. The tallies of the sweep add and remove
+solutions exactly in any order (real sums in units of 2^-1074).
 """
 
 import math
@@ -322,8 +322,8 @@ class _Extreme:
 def groups(rows: Iterable[Cells], kinds: Sequence[TallyKind], keyed: bool, reports: int, width: int) -> Iterator[Cells]:
     """The aggregates of a group in a block of ``width`` reports, from rows of lo, hi, and a term and number for each.
 
-    They hold over intervals of reports. A group with a key is there while it has solutions; one without is in every
-    report, and has a row without ``hi`` for a block in which there may be no solutions.
+    They are valid over intervals of reports. A group with a key exists while it has solutions; one without a key exists
+    in every report, and has a row without ``hi`` for a block that may have no solutions.
     """
     group = _Moving([kind.start() for kind in kinds], keyed)
     for place, (low, high, *cells) in enumerate(rows):
@@ -347,7 +347,7 @@ class _Moving:
         self.said: tuple[int, int, Cells] | None = None
 
     def enter(self, high: int, cells: list[One]) -> None:
-        """Add a solution that holds from the current report to ``high``."""
+        """Add a solution that is valid from the current report to ``high``."""
         self.rows += 1
         self.entered += 1
         heappush(self.ends, (high, self.entered, cells))
@@ -414,7 +414,7 @@ def running_group(inner: Relation, node: Group, reports: int) -> Relation | None
     """Group(keys, aggregates) over intervals; ``None`` when some aggregate needs every report's bag at once.
 
     Worked example: an average over windows of 10 s every second has intervals of 10 reports. They are cut at the
-    borders of blocks of at most 512 reports; each block is swept from its first report, with what is there then.
+    borders of blocks of at most 512 reports; each block is swept from the solutions at its first report.
     """
     width = min(inner.width, SWEPT_REPORTS, reports)
     inner = refine(inner, width)

@@ -112,9 +112,9 @@ TRIPLE_COLUMNS = ("subject", "predicate", "object")
 
 @dataclass(frozen=True)
 class ContentChoices:
-    """The choices of a semantics about contents: how copies count, what an aggregate over nothing gives.
+    """The choices of a semantics about contents: how copies count, and the value of an aggregate over nothing.
 
-    ``known`` is the profile of the stream's triples (of at least those that are read) where it is known already.
+    ``known`` is the profile of (at least) the stream's triples that are read, if known already.
     """
 
     counting: Counting = Counting.SET
@@ -158,9 +158,9 @@ def changes(
     windows: Sequence[StreamWindow] = (),
     means: ContentChoices = ContentChoices(),
 ) -> DataFrame:
-    """Columns ``report``, ``net`` and one term per variable: how many more (or fewer) copies of a row than before.
+    """Columns ``report``, ``net`` and one term per variable: changes of multiplicity since the report before.
 
-    The bag of the report before the first is empty. Costs as much as there are solutions, however many reports.
+    The report before the first is empty. The cost depends on the number of solutions, not of reports.
     """
     _check(query)
     names = columns(query)

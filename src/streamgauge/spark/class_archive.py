@@ -40,9 +40,9 @@ def options(java: str) -> str:
 
 
 def make(java: str) -> Path:
-    """Make the archive unless it is there; raises OSError or subprocess.SubprocessError where that is not possible.
+    """Create the archive if it is missing; OSError or subprocess.SubprocessError on failure.
 
-    A session of its own evaluates a small query and writes the archive beside its place, where it appears whole.
+    A separate session evaluates a small query and writes the archive to a temporary file, which is then renamed.
     """
     place = archive(java)
     if place.exists():

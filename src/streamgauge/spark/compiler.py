@@ -1,4 +1,4 @@
-"""SPARQL algebra to relations: one case for each operator, all reports of a run at once.
+"""SPARQL algebra to relations: one case per operator, for all reports of a run together.
 
 Basic graph patterns are joined star by star, in the order of the variables that connect them. A star is a set of triple
 patterns linked through a subject. Only RDF variables connect; the window never does.
@@ -159,7 +159,7 @@ def _stars(patterns: Sequence[TriplePattern]) -> list[tuple[TriplePattern, ...]]
 
 
 def _linked(one: TriplePattern, other: TriplePattern) -> bool:
-    """Whether the two share a variable that is the subject of at least one of them."""
+    """Whether two patterns share a variable that is the subject of at least one of them."""
     subjects = {node.name for node in (one.subject, other.subject) if isinstance(node, Var)}
     return bool(subjects & _triple_names(one) & _triple_names(other))
 

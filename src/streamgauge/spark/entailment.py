@@ -1,13 +1,12 @@
-"""The closure under rules of facts that hold over intervals of report indexes, all at once: bulk data and histories.
+"""The closure under rules of facts that are valid over intervals of report indexes: bulk data and histories.
 
-A fact is subject, predicate, object, lo, hi (first and last index, inclusive); data without time hold from 0 to 0. A
-derived fact holds where all of its rule's body does. Facts that one fact brings by steps (hierarchies, domains,
-inverses) are closed on the driver and found in one pass; rules that join go in semi-naive rounds, each of them settled,
-so that plans do not grow.
+A fact is subject, predicate, object, lo, hi (first and last index, inclusive); data without time is valid from 0 to 0.
+A derived fact is valid where all of its rule's body is. Facts that follow from a single fact (hierarchies, domains,
+inverses) are precomputed on the driver and found in one pass; rules with joins run in semi-naive rounds, whose results
+are materialised so that plans do not grow.
 
-Rules that join are evaluated shape by shape. The shape of a rule is the variables of its patterns, numbered in order;
-its constants are a row of its shape's table, so that the plan grows with the shapes of an ontology's rules, never with
-their number.
+Rules with joins are evaluated by shape. The shape of a rule is the variables of its patterns, numbered in order; its
+constants are a row in the table of the shape, so that the plan grows with the number of shapes, not of rules.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -172,7 +171,7 @@ def _nodes(pattern: TriplePattern) -> Iterator[Node]:
 
 
 def _join(left: DataFrame, right: DataFrame) -> DataFrame:
-    """The join of two patterns of one rule, over the states in which both hold."""
+    """The join of two patterns of a rule, over the states in which both are valid."""
     shared = [name for name in left.columns if name in right.columns and name not in ("lo", "hi")]
     renamed = right.select(*(fn.col(name).alias(f"r_{name}") for name in right.columns))
     tests = [fn.col(name) == fn.col(f"r_{name}") for name in shared]
@@ -199,7 +198,8 @@ _BROUGHT = pa.list_(pa.struct([("kind", pa.string()), ("name", pa.string())]))
 def entailed(spark: SparkSession, facts: DataFrame, rules: Rules, tell: Tell | None = None) -> DataFrame:
     """The closure of ``facts``: columns subject, predicate, object, lo, hi, and ``case`` if the facts have it.
 
-    The intervals of a fact are disjoint and maximal. The facts are read three times: persist what is dear to make.
+    The intervals of a fact are disjoint and maximal. The facts are read three times: persist them if they are
+    expensive.
     """
     worlds = [name for name in facts.columns if name == CASE]
     facts = facts.select(*worlds, *TRIPLE, "lo", "hi")
@@ -220,7 +220,7 @@ def entailed(spark: SparkSession, facts: DataFrame, rules: Rules, tell: Tell | N
 def _with_stated(
     spark: SparkSession, facts: DataFrame, rules: Rules, worlds: list[str], span: tuple[int, int]
 ) -> DataFrame:
-    """The facts, and those that the ontology states, which hold all the time, in every case."""
+    """The facts, and those of the ontology, which are always valid, in every case."""
     stated = [rule for rule in rules.rules if not rule.body and passes(rule, {})]
     triples = [triple for rule in stated if (triple := instance(rule.head, {})) is not None]
     if not triples:
@@ -245,7 +245,7 @@ def _shown(frame: DataFrame, rules: Rules) -> DataFrame:
 
 @dataclass(frozen=True)
 class _Apart:
-    """The identity of facts: their key columns, whether all hold at one instant, and the number of tasks."""
+    """The identity of facts: their key columns, whether all are valid at one instant, and the number of tasks."""
 
     keys: tuple[str, ...]
     instant: bool

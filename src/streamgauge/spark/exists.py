@@ -1,11 +1,11 @@
 """The reports in which a row has a match: DISTINCT, semi and anti joins, OPTIONAL, MINUS and EXISTS.
 
-Over single reports (width 1) these are Spark's own joins; over intervals, rows are cut to where they match or do not.
+Over single reports (width 1) these are Spark's joins; over intervals, rows are cut to where they do or do not match.
 
-SPARQL 1.1 puts the values of an outer row for its variables everywhere in the pattern of EXISTS
+SPARQL 1.1 substitutes the values of an outer row for its variables everywhere in the pattern of EXISTS
 (https://www.w3.org/TR/sparql11-query/#defn_substitute); here every leaf of the pattern is joined with all distinct
-outer rows at once, so that each of its solutions knows which outer rows it belongs to. ``refuse`` names the parts of
-queries that the Spark evaluator does not do.
+outer rows, so that each solution identifies the outer rows to which it belongs. ``refuse`` names the parts of queries
+that the Spark evaluator does not support.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -256,7 +256,7 @@ class Given:
 
 
 def outer_rows(outer: Relation, pattern: al.Pattern) -> tuple[Relation, Given]:
-    """The outer rows with the key of what ``pattern`` mentions of them, and the distinct ones to evaluate it for."""
+    """The outer rows with a key for their columns in ``pattern``, and the distinct rows for which to evaluate it."""
     names = tuple(name for name in outer.variables if al.Var(name) in mentioned(pattern))
     key = fresh(outer, _KEY)
     known = keyed(outer, key, names)

@@ -1,10 +1,10 @@
 """The facts that triple patterns read, graph by graph: streamed triples with their intervals, stamps, and static data.
 
-Stamps are facts that say when each triple of a content arrived last, over intervals of reports. Their vocabulary is
-that of ``query/stamps.py``; a stamp's name is any term that tells triples apart.
+Stamps are facts about the last arrival of each triple of a content, over intervals of reports. Their vocabulary is
+that of ``query/stamps.py``; a stamp's name is any term that identifies the triple.
 
-Before a query is compiled, a small job makes the profile of the streamed triples: how many each predicate has, and of
-which datatypes. For micro-batches the driver looks at their files itself.
+Before a query is compiled, a small job computes a profile of the streamed triples: the number per predicate, and the
+datatypes. For micro-batches, the driver reads their files itself.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -56,9 +56,9 @@ ANY = al.TriplePattern(al.Var("s"), al.Var("p"), al.Var("o"))
 
 
 def reads(pattern: al.Pattern) -> Mapping[Term | None, tuple[al.TriplePattern, ...]]:
-    """The plain triple patterns that each graph is asked for, by its name (``None``: the default graph, always there).
+    """The plain triple patterns of each graph, by name (``None``: the default graph, always present).
 
-    A property path asks for its steps, and for every triple where it is of length zero or a negated set.
+    A property path needs its steps, and all triples if it may have length zero or is a negated set.
     """
     patterns_by_graph: dict[Term | None, dict[al.TriplePattern, None]] = {None: {}}
     _collect(pattern, None, patterns_by_graph)
@@ -133,9 +133,9 @@ _ANY = "any"
 class Profile:
     """``kinds`` has the datatypes (IRIs, some after BEYOND; NOT_LITERAL) of each predicate's objects.
 
-    ``counts`` has the number of each predicate's triples. ``repeated`` says whether some triple may be there twice,
-    ``None`` when nobody has looked. Unless the kinds are ``sure`` they are those of other triples of the stream: a job
-    that meets another kind fails with OTHER_KIND.
+    ``counts`` has the number of triples per predicate. ``repeated``: whether a triple may occur twice, ``None`` if
+    unknown. Unless ``sure``, the kinds are those of other triples of the stream: a job that meets another kind fails
+    with OTHER_KIND.
     """
 
     kinds: Mapping[Term, frozenset[str]] = field(default_factory=dict)
@@ -172,9 +172,9 @@ class Looked(NamedTuple):
 
 @dataclass(frozen=True)
 class PredicateCounts:
-    """The counts of a stream that the compilation of one query needs.
+    """The counts that the compilation of a query needs.
 
-    ``predicates`` are those that the query names, ``numeric`` the ones whose objects it computes with.
+    ``predicates`` are the query's, ``numeric`` those with whose objects it computes.
     """
 
     predicates: tuple[Term, ...]
@@ -284,9 +284,9 @@ class GraphFactsTable:
     """One graph's facts: streamed ones in blocks of ``width`` reports; static ones are valid in all ``reports``.
 
     ``kinds`` has the datatypes (IRIs; NOT_LITERAL for other terms) of the objects of each constant predicate of the
-    query; ``counts`` the streamed triples of each predicate: one that it lacks has static triples only. Where
-    ``copies`` says so a triple may be there more than once: solutions then have to be made distinct. Kinds that are not
-    ``sure`` are looked at again, object by object.
+    query; ``counts`` the number of streamed triples per predicate: one that it lacks only has static triples. With
+    ``copies``, a triple may occur more than once, and solutions have to be made distinct. Kinds that are not ``sure``
+    are checked object by object.
     """
 
     spark: SparkSession
@@ -347,10 +347,10 @@ Patterns = Mapping[Term | None, Sequence[TriplePattern]]
 
 @dataclass(frozen=True)
 class FactsReader:
-    """The sources of all graphs of a query: the stream table, the due reports, the windows, how copies count.
+    """The sources of all graphs of a query: the stream table, the due reports, the windows, the counting of copies.
 
-    ``known`` is the profile of the stream where somebody has counted already; ``plain`` says that every pattern is a
-    triple pattern without a path, so that making solutions distinct does what making triples distinct would do.
+    ``known`` is the profile of the stream, if computed already; ``plain``: all patterns are triple patterns without
+    paths, so that making solutions distinct is equivalent to making triples distinct.
     """
 
     spark: SparkSession

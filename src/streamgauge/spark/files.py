@@ -20,9 +20,9 @@ _ROWS: Final = 50_000
 
 
 def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None = None) -> None:
-    """Rows of one column ``line``, sorted by bytes, as a file that is there whole or not at all; FileExistsError.
+    """Write rows of one column ``line``, sorted by bytes, to a file atomically; FileExistsError.
 
-    ``tell`` is told how many there are before they are written. Memory does not grow with them.
+    ``tell`` receives their number before they are written. Memory is constant.
     """
     if out.exists():
         raise FileExistsError(EEXIST, "it already exists: remove it or choose another place", str(out))
@@ -45,10 +45,10 @@ _PATTERN: Final = re.compile(r"([\\{}\[\]*?])")
 
 
 def location(path: Place | str) -> str:
-    r"""The one file or folder of that path, or of that URL.
+    r"""The location of exactly this file or folder, given as a path or URL.
 
-    Spark looks for relative paths where its JVM was started, and takes each path for a pattern: of a folder named
-    ``runs [1]`` a batch job says that there is none, and a streaming job reads nothing without a word.
+    Spark resolves relative paths where its JVM was started, and interprets paths as glob patterns: for a folder named
+    ``runs [1]``, a batch job reports that it does not exist, and a streaming job silently reads nothing.
 
     Example: ``location("/data/runs [1]")`` is ``/data/runs \[1\]``.
     """

@@ -56,7 +56,7 @@ class HadoopFiles:
             return bool(self._system(path).exists(path))
 
     def listed(self, place: RemotePlace) -> list[HadoopFile]:
-        """The files and folders in a folder, by name; a file by itself."""
+        """The files and folders in a folder, by name; for a file, the file."""
         with _told(place):
             path = self._path(place)
             statuses = self._system(path).listStatus(path)

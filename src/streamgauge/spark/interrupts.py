@@ -1,7 +1,7 @@
-"""Ctrl-C while the JVM is asked: jobs are cancelled, and the interrupt is raised when the call has its answer.
+"""Ctrl-C during a call of the JVM: jobs are cancelled, and the interrupt is raised after the call has returned.
 
-PySpark's own handler cancels jobs by a call within the one that is interrupted, and Py4J closes its connections when an
-interrupt comes within a call: which of both reads an answer, or whether any does, depends on the moment.
+PySpark's own handler cancels jobs by a call within the interrupted one, and Py4J closes its connections when an
+interrupt arrives during a call: it depends on timing which of the two reads a reply, if any.
 """
 
 import signal
@@ -17,9 +17,9 @@ AGAIN_S: Final = 0.3
 
 
 class InterruptGuard:
-    """Takes Ctrl-C for the main thread; a second one within the same call is raised at once.
+    """Handles Ctrl-C for the main thread; a second one within the same call is raised immediately.
 
-    ``context`` is the one whose jobs are cancelled; ``client`` is Py4J's, which all contexts of this process share.
+    ``context`` is the one whose jobs are cancelled; ``client`` is Py4J's, shared by all contexts of the process.
     """
 
     def __init__(self, client: Any, context: pyspark.SparkContext) -> None:

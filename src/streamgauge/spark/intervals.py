@@ -86,7 +86,7 @@ def _starts(stream: DataFrame, views: Sequence[View]) -> _Bounds:
 
 
 def _ends(stream: DataFrame, views: Sequence[View]) -> _Bounds:
-    """The end of a triple's stay: too early for the view, too far back in system time, or over by itself."""
+    """Why a triple leaves: too early for the view, too far back in system time, or its own end."""
     ends = {"left": (fn.col("time") + 1, [view.first for view in views])}
     if "arrival" in stream.columns and views[-1].after:
         ends["passed"] = (fn.col("arrival") + 1, [view.after for view in views])
@@ -204,7 +204,7 @@ def _nested(groups: Sequence[Sequence[Row]], fields: Sequence[pa.Field]) -> pa.A
 
 
 def latest(rows: Iterable[Row]) -> Iterator[Row]:
-    """Rows (lo, hi, value) as disjoint intervals of reports, each with the greatest value that holds there."""
+    """Rows (lo, hi, value) as disjoint intervals of reports, each with the greatest value valid there."""
     heap: list[tuple[int, int]] = []  # (-value, hi)
     at = 0
     for low, high, value in rows:

@@ -121,10 +121,10 @@ def open_gateway(conf: SparkConf) -> None:
 
 
 def _await_end(jvm: "subprocess.Popen[bytes]", owner: int, relay: "Relay") -> None:
-    """Let the JVM end before this process does: who started this process takes what is left over for a fault.
+    """Wait for the JVM to end before this process does, because a parent treats leftover processes as a fault.
 
-    The JVM ends when its standard input does; PySpark does not wait until the JVM has. Workers whose tasks end with it
-    write traces that say no more than that.
+    The JVM ends with its standard input; PySpark does not wait for it. Workers whose tasks end with it write traces
+    without further information.
     """
     if os.getpid() != owner:
         return

@@ -1,8 +1,8 @@
-"""Names of Java classes and packages, each of which the JVM is asked for once.
+"""A cache of the names of Java classes and packages.
 
 Py4J asks the JVM for the meaning of every name of ``jvm.functions.lit`` at every call. For a name that Spark's imports
-or packages may have, the JVM then searches hundreds of jars, which costs more than the call itself. Here a package, a
-class and a static method are kept where they were found.
+or packages may have, the JVM then searches hundreds of jars, which costs more than the call itself. Packages, classes
+and static methods are therefore cached.
 """
 
 from typing import TYPE_CHECKING, Any
@@ -47,9 +47,9 @@ class KeptClass(JavaClass):  # type: ignore[misc]
 
 
 def _kept(owner: object, name: str, member: object) -> object:
-    """The package or class as one that keeps names, kept by its owner.
+    """The package or class with a cache of its names.
 
-    A name with a capital that is not a class yet may become one (``addJar``), and is asked for again.
+    A capitalised name that is not a class yet may become one (``addJar``), and is not cached.
     """
     if isinstance(member, JavaClass):
         owner.__dict__[name] = member = KeptClass(member._fqn, member._gateway_client)

@@ -30,7 +30,8 @@ Steps = Mapping[Term, list[tuple[Term, int, int]]]
 def closure(edges: Iterable[Edge], sources: Iterable[Term] | None = None) -> Iterator[Edge]:
     """The pairs connected by one edge or more, each with disjoint intervals; from ``sources`` only when given.
 
-    An edge counts in the reports where it and the way to it hold; cycles end because every step adds something new.
+    An edge counts in the reports in which it and the path to it are valid; cycles end because every step adds
+    something.
     """
     steps: dict[Term, list[tuple[Term, int, int]]] = {}
     for start, end, low, high in edges:
@@ -88,7 +89,7 @@ _LISTED = ("lo", "hi", *map(column, _PAIR))
 
 @dataclass(frozen=True)
 class OuterNodes:
-    """The nodes (over NODE) that EXISTS puts for the variables of these names; the graph need not hold them."""
+    """The nodes (over NODE) that EXISTS substitutes for these variables; they need not be in the graph."""
 
     nodes: Relation
     names: frozenset[str]

@@ -261,7 +261,7 @@ def _read(
 
 
 def _chunks(batch: pa.RecordBatch) -> Iterator[tuple[Key, bytes]]:
-    """The lines of a batch, as far as they are of one part."""
+    """The lines of a batch that belong to one part."""
     files, starts = batch.column("file").dictionary_encode(), batch.column("start").to_numpy()
     codes = files.indices.to_numpy()
     cuts = np.flatnonzero((np.diff(codes) != 0) | (np.diff(starts) != 0)) + 1
@@ -319,7 +319,7 @@ class PartReader:
 
 
 class _Rest:
-    """Chunks of bytes, taken piece by piece."""
+    """A file-like reader over chunks of bytes."""
 
     def __init__(self, chunks: Iterator[bytes]) -> None:
         self._chunks, self._ahead = chunks, next(chunks, b"")
@@ -329,7 +329,7 @@ class _Rest:
         return self._ahead.startswith(tuple(filter(None, marks)))
 
     def take(self, size: int) -> bytes:
-        """The next bytes, at most so many."""
+        """The next bytes, at most ``size``."""
         ahead = self._ahead or next(self._chunks, b"")
         self._ahead = ahead[size:]
         return ahead[:size]

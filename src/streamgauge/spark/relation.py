@@ -36,7 +36,7 @@ class Relation:
         return replace(self, frame=self.frame.filter(condition))
 
     def project(self, variables: tuple[str, ...]) -> "Relation":
-        """Project to these variables; those that the relation does not have become unbound."""
+        """Project to these variables; missing ones become unbound."""
         numbers = {name: kind for name, kind in self.numbers.items() if name in variables}
         columns = [self.value(name).alias(column(name)) for name in variables] + [fn.col(number(n)) for n in numbers]
         frame = self.frame.select("lo", "hi", *columns)

@@ -157,9 +157,9 @@ def memory(group: Path = Path("/sys/fs/cgroup")) -> Memory:
 
 
 def heap(amount: str | None, default: str, has: Memory) -> str:
-    """The driver's heap, as Spark has it: what was asked, else the default, else half of a small machine's memory.
+    """The driver's heap in Spark's notation: as requested, else the default, else half of a small machine's memory.
 
-    SparkStartError when what was asked is not a size, is more than there is, or too little memory is free for any JVM.
+    SparkStartError if the request is not a size or exceeds the memory, or too little memory is free for a JVM.
     """
     if has.free < FREE:
         raise SparkStartError(

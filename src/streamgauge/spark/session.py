@@ -40,10 +40,10 @@ def session(
     """The Spark session: ``master`` (default ``local[*]``), or Spark Connect (``sc://``, ``SPARK_REMOTE``).
 
     Settings of the user (``settings.of_user``) go before ours, ``SPARK_DRIVER_MEMORY`` before ``memory``. ``shuffle``
-    is the number of its partitions; unless given there is one for each core of a cluster, and ``settings.fit`` sets it
-    for a job. ``also`` are further settings, of which a session that is there already does not take those of its JVM.
-    SparkStartError (JavaMissingError) has the sentence to print when Java or memory will not do, the master is not
-    there, or its workers cannot do a task. Threads wait for one another.
+    is the number of shuffle partitions; by default one per core of a cluster, and ``settings.fit`` sets it for each
+    job. ``also`` are further settings, of which an existing session ignores those of its JVM. SparkStartError
+    (JavaMissingError) has the message if Java or memory is insufficient, the master is unreachable, or its workers
+    cannot run a task. Thread-safe.
     """
     with _STARTING:
         return _session(master, memory, shuffle, app, also or {})

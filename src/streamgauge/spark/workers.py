@@ -1,7 +1,7 @@
-"""The workers of a cluster are asked before the first job: do they take tasks, and does their Python have Streamgauge?
+"""Checks the workers of a cluster before the first job: do they run tasks, and is Streamgauge installed there?
 
-A job whose workers lack a package may be tried again and again, and one without workers waits for ever; a small task
-with a time limit tells both at once.
+A job whose workers lack a package may be retried again and again, and one without workers waits forever; a small task
+with a time limit detects both.
 """
 
 import os
@@ -60,7 +60,7 @@ def ask(spark: "SparkSession", place: str, seconds: float | None = None) -> None
 
 
 def cores(spark: "SparkSession") -> int:
-    """The number of tasks that the cluster runs at once; 2 for a remote session, which does not tell."""
+    """The number of concurrent tasks of the cluster; 2 for a remote session, which does not report it."""
     try:
         return int(spark.sparkContext.defaultParallelism)
     except Exception:  # Spark Connect has no context
