@@ -18,7 +18,7 @@ async def _nothing() -> None:
 
 @dataclass(frozen=True, slots=True)
 class Bench:
-    """What all rooms share: the ``folder`` of runs and experiments, and the served ``address``.
+    """The context of all rooms: the ``folder`` of runs and experiments, and the served ``address``.
 
     ``leaving`` is set when the workbench stops, which ends open responses.
     """
