@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.model.answer import Answer
-from streamgauge.model.semantics import R2S, Borders, Counting, Report, Semantics, Tick
+from streamgauge.model.semantics import R2S, Borders, Changes, Counting, Report, Scope, Semantics, Tick
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging.gracious import gracious
@@ -138,6 +138,24 @@ def test_what_changes_is_compared_with_the_report_before_though_nothing_was_answ
     window = found(replace(run, answers=(first, replace(third, added=rows(news)), *others))).windows[2]
     assert window.fitted == (1.0, 1.0)
     assert window.borders == ((10, 22) if sends is R2S.ISTREAM else (9, 20))
+
+
+@pytest.mark.parametrize(
+    ("report", "text"),
+    [
+        (Report.WINDOW_CLOSE, "1: b p o. | 12: a p o. b p o."),
+        (Report.CONTENT_CHANGE, "1: b p o. | 2: c p o. | 6: c p o. | 7: a p o. b p o."),
+    ],
+)
+def test_differences_skip_an_instant_at_which_no_report_is_due(report, text):
+    """The window before is empty, or nothing comes at 6 where b goes: b was in the last report, so it is not new."""
+    change = {"report": frozenset({report, Report.NON_EMPTY}), "tick": Tick.ELEMENT, "changes": Changes.ARRIVALS}
+    semantics = replace(RSPQL, r2s=R2S.ISTREAM, scope=Scope.RANGE, partial_head=True, **change)
+    run = right_run(semantics, text=text, window=(5, 5), advance=15)
+    *others, last = run.answers
+    assert last.added == (("<urn:a>",),)
+    both = replace(last, added=(("<urn:a>",), ("<urn:b>",)))
+    assert found(replace(run, answers=(*others, both)), text).windows[-1].fitted == (1 / 2, 1.0)
 
 
 def test_between_borders_that_end_no_later_only_what_was_seen_by_then_is_held():

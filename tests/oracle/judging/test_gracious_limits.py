@@ -66,22 +66,26 @@ NEGATED = "SELECT ?s { ?s <urn:p> ?o FILTER NOT EXISTS { ?s <urn:q> ?o } }"
 
 
 def searched(budget, monkeypatch):
-    """The verdict on two windows of 10 that are answered wrongly, with so many triples to be looked at."""
-    text = " | ".join(f"{t}: s{t} p o{t}." for t in range(20))
-    run = right_run(RSPQL, text=text, window=(10, 10), sparql=NEGATED)
-    shifted = (replace(run.answers[0], added=rows(range(2, 12))), replace(run.answers[1], added=rows(range(12, 20))))
+    """The verdict on three windows of 10 that are answered wrongly, with so many triples to be looked at."""
+    text = " | ".join(f"{t}: s{t} p o{t}." for t in range(30))
+    run = right_run(RSPQL, text=text, window=(10, 10), sparql=NEGATED, advance=30)
+    shifted = [
+        replace(answer, added=rows(range(answer.instant - 8, min(answer.instant + 2, 30)))) for answer in run.answers
+    ]
     monkeypatch.setattr(searching, "BUDGET", budget)
-    return graced(replace(run, answers=shifted), text)
+    return graced(replace(run, answers=tuple(shifted)), text)
 
 
 def test_as_much_as_the_budget_allows_is_tried_and_the_rest_is_said(monkeypatch):
     whole = searched(searching.BUDGET, monkeypatch)
     assert whole.cautions == ()
-    assert [(window.borders, window.fitted) for window in whole.windows] == [((2, 12), (1, 1)), ((12, 20), (1, 1))]
-    near = searched(2 * 9 * 110, monkeypatch)
-    assert [window.borders for window in near.windows] == [(2, 11), (11, 20)]
+    assert [(window.borders, window.fitted) for window in whole.windows] == [
+        ((start, min(start + 10, 30)), (1, 1)) for start in (2, 12, 22)
+    ]
+    near = searched(3 * 9 * 110, monkeypatch)
+    assert [window.borders for window in near.windows] == [(2, 11), (11, 21), (21, 30)]
     assert near.cautions == (
-        "Gracious mode: for 2 of the windows only borders up to 1 ms away were tried: the query is asked anew between "
+        "Gracious mode: for 3 of the windows only borders up to 1 ms away were tried: the query is asked anew between "
         "each two, and there are too many.",
     )
     assert near.judgement is whole.judgement is Judgement.WRONG
@@ -110,9 +114,9 @@ def test_a_window_alone_fits_as_it_does_among_the_others(monkeypatch):
 
 def test_what_nothing_is_left_for_is_not_searched_and_said(monkeypatch):
     verdict = searched(105, monkeypatch)
-    assert [window.borders for window in verdict.windows] == [None, None]
+    assert [window.borders for window in verdict.windows] == [None] * 3
     (caution,) = verdict.cautions
-    assert caution.startswith("Gracious mode: for 2 of the windows no borders were tried: their contents are too large")
+    assert caution.startswith("Gracious mode: for 3 of the windows no borders were tried: their contents are too large")
 
 
 def test_the_budget_is_20_million_triples():

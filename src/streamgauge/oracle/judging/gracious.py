@@ -17,10 +17,10 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.run import Run
-from streamgauge.model.semantics import R2S, Counting, Report, Tick
+from streamgauge.model.semantics import R2S, Counting
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.expected.reports import definition
+from streamgauge.oracle.expected.reports import definition, inspected
 from streamgauge.oracle.judging.border_fits import BorderFit, Contents, fast_search
 from streamgauge.oracle.judging.compare import overlap
 from streamgauge.oracle.judging.lifetimes import NotMonotoneError
@@ -29,7 +29,7 @@ from streamgauge.oracle.judging.oracle import JudgingRules, Progress, RowScores
 from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.query.instants import uses_now
 from streamgauge.semantics.arrivals import Head, arrivals
-from streamgauge.semantics.definition import difference, due_reports, operator
+from streamgauge.semantics.definition import difference, operator, selected
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import snapshot_under
 from streamgauge.semantics.refusal import RefusedError
@@ -191,13 +191,14 @@ class _BorderSearch:
         self.plain.share(len(wrong))
 
     def _instants(self) -> list[DueReport]:
-        """The evaluated instants, including those at which no report is due, because differences refer to them."""
+        """The evaluated instants, including those at which nothing is sent, because differences refer to them."""
         query, semantics, until = self._run.header.query, self._run.header.semantics, self._run.header.advanced_to
-        if Report.CONTENT_CHANGE in semantics.report and semantics.tick is not Tick.TIME:
-            heads = [Head.of(element) for element in self._contents.admitted]
-            ranked = arrivals(heads, query.windows, semantics.tick)
-            return list(candidates(ranked, query.windows, semantics, self._t0, until))
-        return [due for due, _ in due_reports(self._contents.admitted, query, semantics, until, self._t0)]
+        admitted = self._contents.admitted
+        ranked = arrivals([Head.of(element) for element in admitted], query.windows, semantics.tick)
+        look = inspected(admitted, query, semantics)
+        # One content after the other: under content change all of them would not fit into memory.
+        looked = ((due, look(due)) for due in candidates(ranked, query.windows, semantics, self._t0, until))
+        return [due for due, _ in selected(looked, semantics)]
 
     def _fit(self, unit: Unit, view: View, before: View | None) -> BorderFit | None:
         """The fit of the narrowest search that is exact within its reach, else of the widest search."""
