@@ -2,7 +2,7 @@
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from threading import RLock
@@ -25,24 +25,10 @@ from streamgauge.model.verdict import Verdict, WindowVerdict
 _VERDICT = "streamgauge verdict"
 """The format of verdict.json, of the same version."""
 
-_BAGS = ("missing", "surplus", "doubtful")
-_OPTIONAL = ("start", "end", "instant", "report", "delay", "borders", "fitted")
-_PAIRS = {"borders": pa.int64(), "fitted": pa.float64()}
-_SHARES = ("precision", "recall", "delay")
 _LATER = ("late",)
 """Columns that folders of earlier versions lack."""
 
-
-def _column(name: str) -> pa.Field:
-    if name in _BAGS:
-        return pa.field(name, pa.list_(pa.list_(pa.string())), nullable=False)
-    if name in _PAIRS:
-        return pa.field(name, pa.list_(_PAIRS[name], 2))
-    kind = pa.bool_() if name in ("due", "late") else pa.float64() if name in _SHARES else pa.int64()
-    return pa.field(name, kind, nullable=name in _OPTIONAL or name in _LATER)
-
-
-WINDOWS = pa.schema([_column(field.name) for field in fields(WindowVerdict)])
+WINDOWS = tables.schema_of(WindowVerdict, _LATER)
 """The columns of windows.parquet, one row per window verdict, named like its fields."""
 
 
@@ -61,9 +47,7 @@ def write_verdict(path: str | Path, verdict: Verdict) -> None:
 
 def windows_table(windows: Sequence[WindowVerdict]) -> pa.Table:
     """Window verdicts as a table (``WINDOWS``)."""
-    columns = [[getattr(window, name) for window in windows] for name in WINDOWS.names]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, WINDOWS, strict=True)]
-    return pa.table(arrays, schema=WINDOWS)
+    return tables.table_of(WINDOWS, windows)
 
 
 def read_verdict(path: str | Path) -> Verdict:
@@ -90,12 +74,12 @@ def window_verdicts(table: pa.Table) -> tuple[WindowVerdict, ...]:
 
 
 def _values(name: str, column: pa.ChunkedArray) -> Sequence[Any]:
-    if name in _BAGS:
+    if pa.types.is_list(column.type):
         return _bags(column)
     values: list[Any] = column.to_pylist()
     if name in _LATER:
         return [bool(value) for value in values]
-    return [pair and tuple(pair) for pair in values] if name in _PAIRS else values
+    return [pair and tuple(pair) for pair in values] if pa.types.is_fixed_size_list(column.type) else values
 
 
 def _bags(column: pa.ChunkedArray) -> list[Sequence[Any]]:

@@ -5,12 +5,11 @@ full disk stays readable; the manifest is written at the end. Times are as in ``
 """
 
 import errno
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import fields
 from itertools import accumulate, pairwise
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, TypeVar, cast, get_args, get_origin, get_type_hints
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -21,6 +20,8 @@ from streamgauge.model.answer import Answer, AnswerKind
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.run import Fed, Sample
 from streamgauge.model.terms import Row, Triple
+
+Record = TypeVar("Record")
 
 
 def _needed(name: str, kind: pa.DataType) -> pa.Field:
@@ -50,16 +51,34 @@ ROWS = pa.schema(
         _needed("values", pa.list_(pa.string())),
     ]
 )
-FED = pa.schema([_needed(name, pa.int64()) for name in ("sequence", "time", "planned", "handed", "size")])
-SAMPLES = pa.schema(
-    [
-        _needed("at", pa.int64()),
-        _needed("rss", pa.int64()),
-        _needed("memory_percent", pa.float64()),
-        _needed("cpu_percent", pa.float64()),
-        _needed("threads", pa.int64()),
-    ]
-)
+_KINDS = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
+
+
+def schema_of(record: type[Any], later: Collection[str] = ()) -> pa.Schema:
+    """The columns of a record's type, one per field in its order.
+
+    ``X | None`` may be null, ``tuple[X, ...]`` is a list, ``tuple[X, X]`` one of that length; ``later`` columns, which
+    older files lack, may be null too.
+    """
+    hints = get_type_hints(record)
+    return pa.schema(
+        [
+            pa.field(name, _kind(hint), nullable=name in later or type(None) in get_args(hint))
+            for name, hint in hints.items()
+        ]
+    )
+
+
+def _kind(hint: Any) -> pa.DataType:
+    if get_origin(hint) is tuple:
+        first, *others = get_args(hint)
+        return pa.list_(_kind(first)) if others == [...] else pa.list_(_kind(first), 1 + len(others))
+    (kind,) = (kind for kind in get_args(hint) or (hint,) if kind is not type(None))
+    return _KINDS[kind] if kind in _KINDS else _kind(kind)
+
+
+FED = schema_of(Fed)
+SAMPLES = schema_of(Sample)
 STATIC = pa.schema([_needed(name, pa.string()) for name in ("subject", "predicate", "object")])
 
 TABLES = ("answers", "fed", "samples")
@@ -70,7 +89,11 @@ def records_table(name: str, records: Sequence[Any]) -> pa.Table:
     """The table of fed elements, samples or static triples."""
     if name == "static":
         return _table(STATIC, list(zip(*records, strict=True)) if records else [[], [], []])
-    schema = {"fed": FED, "samples": SAMPLES}[name]
+    return table_of({"fed": FED, "samples": SAMPLES}[name], records)
+
+
+def table_of(schema: pa.Schema, records: Sequence[Any]) -> pa.Table:
+    """Records as a table with the columns of their type (``schema_of``); TableError for a value out of range."""
     return _table(schema, [[getattr(record, column) for record in records] for column in schema.names])
 
 
@@ -102,12 +125,12 @@ def rows_table(answers: Sequence[Answer], first: int) -> pa.Table:
 
 def fed(root: Path) -> tuple[Fed, ...]:
     """The fed elements of a run folder; TableError if the table is missing or invalid."""
-    return _records(root / "fed.parquet", FED, Fed)
+    return read_records(root / "fed.parquet", Fed)
 
 
 def samples(root: Path) -> tuple[Sample, ...]:
     """The resource samples of a run folder; TableError if the table is missing or invalid."""
-    return _records(root / "samples.parquet", SAMPLES, Sample)
+    return read_records(root / "samples.parquet", Sample)
 
 
 def static(root: Path) -> tuple[Triple, ...]:
@@ -205,9 +228,10 @@ def _row_records(file: Path, last: int | None) -> Iterator[tuple[int, int, int, 
         )
 
 
-def _records(file: Path, schema: pa.Schema, kind: type[Any]) -> tuple[Any, ...]:
-    table = read(file, schema)
-    columns = [table[field.name].to_pylist() for field in fields(kind)]
+def read_records(file: Path, kind: Callable[..., Record]) -> tuple[Record, ...]:
+    """The records of a table with the columns of their type; TableError if it is missing or invalid."""
+    table = read(file, schema_of(cast(type[Record], kind)))
+    columns = [lists(column) if pa.types.is_list(column.type) else column.to_pylist() for column in table.columns]
     return tuple(map(kind, *columns))
 
 

@@ -5,7 +5,6 @@ Triple patterns of queries match facts, which may follow from rules.
 
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
 from functools import reduce
 from itertools import pairwise
 from statistics import StatisticsError, correlation
@@ -111,56 +110,15 @@ MEANING: Final = {
 """The meaning of each characteristic; its value is ``None`` if it is unknown."""
 
 
-@dataclass(frozen=True, slots=True)
-class ChannelQueryTraits:
-    """The parts of a query."""
-
-    variables: int
-    patterns: int
-    joins: int
-    filters: int
-    unions: int
+Traits = dict[str, float | None]
+"""Values by their names in ``MEANING``, shares from 0 to 1; ``None`` if it is unknown, as without any change."""
 
 
-@dataclass(frozen=True, slots=True)
-class DataTraits:
-    """The data and rules that a query reads; shares are from 0 to 1."""
-
-    rules: int
-    input: int
-    input_share: float
-    result: int
-    selectivity: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ChangeTraits:
-    """The changes that publications cause; shares are from 0 to 1, ``None`` without changes."""
-
-    recurring: int
-    contained: float | None
-    notifications: int
-    equal_size: float | None
-    equal_graphs: float | None
-    equal_rows: float | None
-    same_type: float | None
-    same_structure: float | None
-    at_most_one: float | None
-
-
-@dataclass(frozen=True, slots=True)
-class ChannelCharacter:
-    """The properties of a channel's query, data and changes."""
+class ChannelCharacter(NamedTuple):
+    """The properties of a channel's query, data and changes, in ``MEANING``'s order."""
 
     channel: str
-    asks: ChannelQueryTraits
-    reads: DataTraits
-    brings: ChangeTraits
-
-    @property
-    def values(self) -> dict[str, float | None]:
-        """All of them by name, in ``MEANING``'s order."""
-        return asdict(self.asks) | asdict(self.reads) | asdict(self.brings)
+    values: Traits
 
 
 class RankedTrait(NamedTuple):
@@ -197,8 +155,14 @@ def characterise(spark: SparkSession, configuration: Configuration) -> list[Chan
     for name, form in forms.items():
         size, result = inputs[name], _answers(configuration, name)
         needed = len(involved(rules, patterns_of(form)))
-        reads = DataTraits(needed, size, size / total if total else 0.0, result, result / size if size else None)
-        characters.append(ChannelCharacter(name, asks(form), reads, brings(brought.get(name, ()))))
+        reads: Traits = {
+            "rules": needed,
+            "input": size,
+            "input_share": size / total if total else 0.0,
+            "result": result,
+            "selectivity": result / size if size else None,
+        }
+        characters.append(ChannelCharacter(name, asks(form) | reads | brings(brought.get(name, ()))))
     return characters
 
 
@@ -246,14 +210,20 @@ def _ranks(values: Sequence[float]) -> list[float]:
     return [rank[value] for value in values]
 
 
-def asks(form: al.Select) -> ChannelQueryTraits:
+def asks(form: al.Select) -> Traits:
     """The parts of a query."""
     parts = list(every_pattern(form.pattern))
     groups = [len(part.patterns) for part in parts if isinstance(part, al.BGP)]
     kinds = Counter(type(part) for part in parts)
     joined = sum(max(0, size - 1) for size in groups) + kinds[al.Join] + kinds[al.LeftJoin] + kinds[al.Minus]
     variables = {var for triple in patterns_of(form) for var in al.triple_variables(triple)}
-    return ChannelQueryTraits(len(variables), sum(groups), joined, kinds[al.Filter], kinds[al.Union])
+    return {
+        "variables": len(variables),
+        "patterns": sum(groups),
+        "joins": joined,
+        "filters": kinds[al.Filter],
+        "unions": kinds[al.Union],
+    }
 
 
 def _inputs(closure: DataFrame, forms: Mapping[str, al.Select]) -> tuple[int, dict[str, int]]:
@@ -267,24 +237,24 @@ def _any(conditions: Iterable[Column]) -> Column:
     return reduce(Column.__or__, conditions, fn.lit(False))
 
 
-def brings(brought: Sequence[DueChange]) -> ChangeTraits:
+def brings(brought: Sequence[DueChange]) -> Traits:
     """P1 and P3 to P10 of a channel, from the publications that brought rows of it, in order."""
     graphs = [change.graph for change in brought]
     rows = [row for change in brought for row in change.rows]
     inside = [[_contains(change.graph, row) for row in change.rows] for change in brought]
     texts = [blocks(written(graph)) for graph in graphs]
     row_texts = [blocks("\n".join(cell or "" for cell in row)) for row in rows]
-    return ChangeTraits(
-        recurring=len(brought),
-        contained=_mean([flag for flags in inside for flag in flags]),
-        notifications=len(rows),
-        equal_size=_commonest(map(len, texts)),
-        equal_graphs=_mean([_equal(*pair) for pair in pairwise(texts)]),
-        equal_rows=_mean([_equal(*pair) for pair in pairwise(row_texts)]),
-        same_type=_commonest(map(_types, graphs)),
-        same_structure=_commonest(frozenset(predicate for _, predicate, _ in graph) for graph in graphs),
-        at_most_one=_mean([len(flags) == 1 for flags in inside if not all(flags)]),
-    )
+    return {
+        "recurring": len(brought),
+        "contained": _mean([flag for flags in inside for flag in flags]),
+        "notifications": len(rows),
+        "equal_size": _commonest(map(len, texts)),
+        "equal_graphs": _mean([_equal(*pair) for pair in pairwise(texts)]),
+        "equal_rows": _mean([_equal(*pair) for pair in pairwise(row_texts)]),
+        "same_type": _commonest(map(_types, graphs)),
+        "same_structure": _commonest(frozenset(predicate for _, predicate, _ in graph) for graph in graphs),
+        "at_most_one": _mean([len(flags) == 1 for flags in inside if not all(flags)]),
+    }
 
 
 def _contains(graph: Sequence[Triple], row: Row) -> bool:

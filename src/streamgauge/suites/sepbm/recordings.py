@@ -10,9 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from operator import attrgetter
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from streamgauge.formats import stream, tables
 from streamgauge.formats.files import hardlink, overwrite, stage
@@ -23,7 +21,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.run import Fed, Run, RunHeader
+from streamgauge.model.run import Fed, Run, RunHeader, Sample
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.oracle.judging.metrics import ADVANCE
@@ -52,26 +50,11 @@ _PUBLISHED, _BESIDE, _SAMPLES, _CAUSES = "published.parquet", "beside.parquet", 
 _DIALECT: Final = "rspql"
 
 
-def _needed(name: str, kind: pa.DataType) -> pa.Field:
-    return pa.field(name, kind, nullable=False)
+class AnswerCauses(NamedTuple):
+    """The publications that caused an answer, by the system's own numbers."""
 
-
-_NUMBERS: Final = pa.list_(pa.int64())
-_SCHEMAS: Final = {
-    _PUBLISHED: pa.schema(
-        [*(_needed(name, pa.int64()) for name in ("number", "called", "acknowledged")), ("known_as", pa.int64())]
-    ),
-    _BESIDE: pa.schema(
-        [
-            _needed("channel", pa.string()),
-            _needed("subscriber", pa.int64()),
-            _needed("causes", _NUMBERS),
-            _needed("rows", pa.int64()),
-            _needed("received", pa.int64()),
-        ]
-    ),
-    _CAUSES: pa.schema([_needed("report", pa.int64()), _needed("causes", _NUMBERS)]),
-}
+    report: int
+    causes: tuple[int, ...]
 
 
 class RecordingError(MistakeError, ValueError):
@@ -87,9 +70,9 @@ def write(folder: Path, recording: SepbmRecording, configuration: Configuration)
         if (folder / ABOUT).exists():
             shutil.rmtree(folder / CHANNELS, ignore_errors=True)
             (folder / FACTS).unlink(missing_ok=True)
-        _put(folder, _PUBLISHED, recording.published)
-        _put(folder, _BESIDE, recording.beside)
-        tables.write_part(folder / _SAMPLES, 0, tables.records_table("samples", recording.samples))
+        _put(folder / _PUBLISHED, PublicationRecord, recording.published)
+        _put(folder / _BESIDE, CountedNotification, recording.beside)
+        _put(folder / _SAMPLES, Sample, recording.samples)
         places = _places(recording.published)
         channels = {channel.name: channel for channel in configuration.channels}
         sizes = {
@@ -101,8 +84,8 @@ def write(folder: Path, recording: SepbmRecording, configuration: Configuration)
             answers = tuple(_answer(notification, channels[name].variables, places) for notification in heard)
             header = _header(recording, channels[name], configuration)
             write_run(folder / CHANNELS / name, Run(header, answers, fed, recording.samples), f"../../{FACTS}")
-            causes = {"report": list(range(len(heard))), "causes": [notification.causes for notification in heard]}
-            tables.write_part(folder / CHANNELS / name / _CAUSES, 0, pa.table(causes, schema=_SCHEMAS[_CAUSES]))
+            causes = [AnswerCauses(report, notification.causes) for report, notification in enumerate(heard)]
+            _put(folder / CHANNELS / name / _CAUSES, AnswerCauses, causes)
         write_json(folder / ABOUT, {"format": FORMAT, "version": VERSION, **_about(recording)})
 
 
@@ -117,11 +100,8 @@ def read(folder: Path) -> SepbmRecording:
     """The recording of a folder."""
     with _recording_errors():
         about = read_json(folder / ABOUT, FORMAT, VERSION)
-        published = tuple(PublicationRecord(*row) for row in _rows(folder / _PUBLISHED))
-        beside = tuple(
-            CountedNotification(channel, who, tuple(causes), *rest)
-            for channel, who, causes, *rest in _rows(folder / _BESIDE)
-        )
+        published = tables.read_records(folder / _PUBLISHED, PublicationRecord)
+        beside = tables.read_records(folder / _BESIDE, CountedNotification)
         samples = tables.samples(folder)
         try:
             names = tuple(map(str, about["channels"]))
@@ -156,16 +136,8 @@ def _about(recording: SepbmRecording) -> dict[str, Any]:
     return {"channels": list(recording.channels), **{name: getattr(recording, name) for name in _PLAIN}}
 
 
-def _put(folder: Path, name: str, records: Iterable[tuple[Any, ...]]) -> None:
-    schema = _SCHEMAS[name]
-    columns: list[Any] = list(zip(*records, strict=True)) or [[] for _ in schema]
-    arrays = [pa.array(column, field.type) for column, field in zip(columns, schema, strict=True)]
-    tables.write_part(folder / name, 0, pa.table(arrays, schema=schema))
-
-
-def _rows(path: Path) -> Iterator[tuple[Any, ...]]:
-    table = tables.read(path, _SCHEMAS[path.name])
-    return zip(*(column.to_pylist() for column in table.columns), strict=True)
+def _put(table: Path, kind: type[Any], records: Sequence[Any]) -> None:
+    tables.write_part(table, 0, tables.table_of(tables.schema_of(kind), records))
 
 
 def _places(published: Iterable[PublicationRecord]) -> Mapping[int, int]:
@@ -188,14 +160,14 @@ def _answer(heard: ReceivedNotification, variables: tuple[str, ...], places: Map
 
 
 def _heard(folder: Path, channel: str) -> list[ReceivedNotification]:
-    causes = [tuple(numbers) for _, numbers in _rows(folder / _CAUSES)]
+    causes = tables.read_records(folder / _CAUSES, AnswerCauses)
     answers = tables.answers(folder, finished=True)
     if len(causes) != len(answers):
         raise RecordingError(
             f"{folder / _CAUSES}: {len(causes)} rows for {len(answers)} answers, but each answer needs one"
         )
     return [
-        ReceivedNotification(channel, why, answer.added, answer.removed, answer.received, answer.made)
+        ReceivedNotification(channel, why.causes, answer.added, answer.removed, answer.received, answer.made)
         for answer, why in zip(answers, causes, strict=True)
     ]
 
