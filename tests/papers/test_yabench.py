@@ -4,9 +4,9 @@ import pytest
 
 from streamgauge.cli.exits import Exit
 from streamgauge.harness.importing import ForeignError
-from streamgauge.papers.reproduction import agreed
 from streamgauge.papers.yabench import page as yabench
 from streamgauge.papers.yabench.measure import OTHER, ResultFiles, claims
+from streamgauge.report.sections import agreed
 
 E4 = {
     ("csparql", "non-gracious"): [f"1.0,0.6,6,10,35,{start},{start + 5000}" for start in (0, 5000, 10_000, 15_000)],

@@ -63,6 +63,14 @@ def read_verdict(path: str | Path) -> Verdict:
         raise RunError(str(error)) from error
 
 
+def stored_verdict(path: Path) -> Verdict | None:
+    """The verdict in a run folder, ``None`` if it has none that can be read."""
+    try:
+        return read_verdict(path)
+    except RunError:
+        return None
+
+
 def _windows(root: Path) -> tuple[WindowVerdict, ...]:
     return window_verdicts(tables.read(root / "windows.parquet", WINDOWS, _LATER))
 

@@ -1,7 +1,8 @@
 """Papers as data: published figures and claims with their places, compared with ours, step by step.
 
-A paper's folder has ``published.toml`` (every figure with its page, section, figure or table) and ``claims.toml``
-(each claim in words, the published value, the tolerance for ours, how ours is measured, and why it may differ).
+A paper's folder has ``published.toml`` (every figure with its page, section, figure or table), ``claims.toml`` (each
+claim in words, the published value, the tolerance for ours, how ours is measured, and why it may differ), and
+``page.toml`` (headings, sentences and columns of its page).
 
 A further claim is a further file, ``claims/NAME.toml``, with the same fields and ``value``, the keys of our value in
 the reproduction's JSON: ``value = ["runs", "together/incremental", "all", "made", "mean"]``.
@@ -30,9 +31,9 @@ from rich.markup import escape
 from streamgauge import papers
 from streamgauge.formats.fields import FieldError, decode, encode
 from streamgauge.formats.run import RunError, read_json, write_json
-from streamgauge.report.document import swatch
 from streamgauge.report.numbers import NOTHING, number
-from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, render, rich_table
+from streamgauge.report.plots import Figure
+from streamgauge.report.sections import PageSection, PageStyle, PageTable, TableLine, agreed, render, rich_table
 
 WORD: Final = {True: "as published", False: "not as published", None: "not compared"}
 _FORMAT: Final = "streamgauge reproduction step"
@@ -61,6 +62,11 @@ class Reproduction:
         return agreed(lines)
 
     @property
+    def look(self) -> PageStyle:
+        """The frame of the page."""
+        return PageStyle("Streamgauge reproduction", self.title, self.headline, WORD, self.labels)
+
+    @property
     def headline(self) -> str:
         """The outcome in a sentence."""
         same, of = self.compared
@@ -71,12 +77,6 @@ class Reproduction:
         return f"{same:,} of {of:,} published values that could be compared come out."
 
 
-def agreed(lines: Sequence[TableLine]) -> tuple[int, int]:
-    """The numbers of lines that agree, and that were compared."""
-    agreements = [line.agrees for line in lines if line.agrees is not None]
-    return sum(agreements), len(agreements)
-
-
 @cache
 def _templates() -> PackageLoader:
     return PackageLoader("streamgauge.papers", "templates")
@@ -84,18 +84,9 @@ def _templates() -> PackageLoader:
 
 def page(reproduction: Reproduction) -> str:
     """The page as one self-contained HTML file."""
-    swatches = [swatch(index) for index in range(len(reproduction.labels))]
-    look = PageStyle(
-        "Streamgauge reproduction",
-        reproduction.title,
-        reproduction.headline,
-        WORD,
-        tally,
-        reproduction.labels,
-        swatches,
-    )
-    right = reproduction.compared[0] == reproduction.compared[1]
-    return render("reproduce.html.j2", look, reproduction.sections, _templates(), found=reproduction, right=right)
+    right, own = reproduction.compared[0] == reproduction.compared[1], _templates()
+    look, sections = reproduction.look, reproduction.sections
+    return render("reproduce.html.j2", look, sections, own, found=reproduction, right=right)
 
 
 def write(reproduction: Reproduction, path: Path) -> None:
@@ -111,12 +102,6 @@ def said_once(sections: Iterable[PageSection]) -> Iterator[PageSection]:
         printed.update(section.sentences)
 
 
-def tally(table: PageTable) -> str:
-    """The number of a table's values that agree, as a phrase; empty if none is compared."""
-    same, of = agreed(table.lines)
-    return f"{same:,} of {of:,} as published" if of else ""
-
-
 def shown(reproduction: Reproduction) -> Iterator[RenderableType]:
     """The reproduction for the terminal."""
     yield f"[bold]{escape(reproduction.title)}[/bold]\n{escape(reproduction.source)}"
@@ -124,7 +109,7 @@ def shown(reproduction: Reproduction) -> Iterator[RenderableType]:
         yield f"\n[bold]{escape(section.heading)}[/bold]"
         yield from map(escape, section.sentences)
         for table in section.tables:
-            yield rich_table(table, tally(table))
+            yield rich_table(table, reproduction.look.tally(table))
             if table.note:
                 yield f"[dim]{escape(table.note)}[/dim]"
     style = "green" if reproduction.compared[0] == reproduction.compared[1] else "red"
@@ -312,16 +297,40 @@ def claims_table(heading: str, compared: Iterable[ComparedClaim]) -> PageTable:
 
 @dataclass(frozen=True)
 class Paper:
-    """A paper: its folder's name, reference, figures and claims by name."""
+    """A paper: its folder's name, reference, figures and claims by name, and the texts of its page (``page.toml``)."""
 
     name: str
     source: str
     figures: Mapping[str, PublishedFigure]
     claims: Mapping[str, Claim]
+    page: Mapping[str, Mapping[str, Any]]
 
     def value(self, figure: str) -> Any:
         """The published value of a figure."""
         return self.figures[figure].value
+
+    def section(
+        self,
+        name: str,
+        tables: Iterable[PageTable] = (),
+        figures: Iterable[Figure] = (),
+        sentences: Iterable[str] = (),
+        **names: object,
+    ) -> PageSection:
+        """A section of the page: its sentences with ``names`` filled in, then the ``sentences`` given here."""
+        text = self.page["sections"][name]
+        own = (sentence.format(**names) for sentence in text.get("sentences", ()))
+        place = text.get("id", name)
+        return PageSection(place, text["heading"], (*own, *sentences), tuple(tables), tuple(figures))
+
+    def table(
+        self, name: str, lines: Iterable[TableLine], columns: Iterable[str] = (), note: str = "", **names: object
+    ) -> PageTable:
+        """A table of the page with ``names`` filled in; ``columns`` come after those of the page."""
+        text = self.page["tables"][name]
+        own = (column.format(**names) for column in text["columns"])
+        heading = text.get("heading", "").format(**names)
+        return PageTable(heading, (*own, *columns), tuple(lines), note or text.get("note", ""))
 
     def reproduction(
         self, title: str, sections: Iterable[PageSection], data: Mapping[str, Any], labels: tuple[str, ...] = ()
@@ -357,7 +366,8 @@ def _looked_up(data: Any, keys: Sequence[str | int]) -> Any:
 def paper(name: str) -> Paper:
     """The paper of a folder's name; KeyError or TypeError if its files lack a field or have an unknown one."""
     home = Path(papers.__path__[0]) / name
-    published = tomllib.loads((home / "published.toml").read_text(encoding="utf-8"))
-    claims = tomllib.loads((home / "claims.toml").read_text(encoding="utf-8"))
+    published, claims, page_ = (
+        tomllib.loads((home / f"{file}.toml").read_text(encoding="utf-8")) for file in ("published", "claims", "page")
+    )
     figures = {key: PublishedFigure(**fields) for key, fields in published["figures"].items()}
-    return Paper(name, published["source"], figures, {key: Claim(**fields) for key, fields in claims.items()})
+    return Paper(name, published["source"], figures, {key: Claim(**fields) for key, fields in claims.items()}, page_)

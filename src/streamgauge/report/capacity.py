@@ -13,7 +13,6 @@ from streamgauge.formats.run import write_json
 from streamgauge.report import charts
 from streamgauge.report import write as write_page
 from streamgauge.report.charts import ChartAxis, ChartDrawing, RuleLine
-from streamgauge.report.document import swatch
 from streamgauge.report.measures import Measure, texts
 from streamgauge.report.numbers import duration, number, percent
 from streamgauge.report.plots import SHARE, Figure, figure
@@ -103,10 +102,7 @@ def rule(carried: Carried) -> str:
 def page(carried: Carried) -> str:
     """One self-contained HTML file."""
     labels = [label(one) for one in carried.found]
-    look = PageStyle(
-        "Streamgauge capacity", carried.title, _headline(carried), WORDS, _tally, labels,
-        [swatch(index) for index in range(len(labels))],
-    )  # fmt: skip
+    look = PageStyle("Streamgauge capacity", carried.title, _headline(carried), WORDS, labels)
     cards = [
         (index, labels[index], _outcome(one), figure_of(carried, one), bound_of(carried, one))
         for index, one in enumerate(carried.found)
@@ -205,10 +201,6 @@ def _outcome(one: Capacity) -> bool | None:
     if one.carried is not None:
         return True if one.reached else None
     return False if one.reached or one.absent else None
-
-
-def _tally(table: PageTable) -> str:
-    return f"{sum(line.agrees is True for line in table.lines)} of {len(table.lines)} carried"
 
 
 def _table(carried: Carried, one: Capacity) -> PageTable:

@@ -6,16 +6,15 @@ from enum import Enum
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from markupsafe import Markup
-
 from streamgauge.engines import load, names, sharding_of
 from streamgauge.model.phrases import counted
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
-from streamgauge.report import cards, colours
+from streamgauge.report import cards
 from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
+from streamgauge.report.colours import swatch
 from streamgauge.report.exports import PAGE, FigureLink, Links, inside
 from streamgauge.report.figures import export
 from streamgauge.report.measures import OF_RUN, texts
@@ -238,23 +237,3 @@ _ANCHORS = {LOAD: "load", RIGHT: "correctness", LATE: "delay", COST: "resources"
 def anchor(section: str) -> str:
     """The anchor of a section of plots."""
     return _ANCHORS.get(section, section.lower().replace(" ", "-"))
-
-
-_SWATCHES = {
-    "circle": "M12 4a4 4 0 1 0 .01 0z",
-    "square": "M8.5 4.5h7v7h-7z",
-    "triangle-up": "M12 3.5l4.5 8h-9z",
-    "diamond": "M12 3l5 5-5 5-5-5z",
-    "triangle-down": "M12 12.5l4.5-8h-9z",
-    "cross": "M10.5 3.5h3v3h3v3h-3v3h-3v-3h-3v-3h3z",
-    "triangle-right": "M8 3.5v9l8-4.5z",
-}
-
-
-def swatch(index: int) -> Markup:
-    """A series in the legend: its line and point."""
-    colour, shape = index % len(colours.SERIES), _SWATCHES[colours.series_shape(index)]
-    return Markup(
-        '<svg class="swatch" viewBox="0 0 24 16" aria-hidden="true" style="color:var(--series-{})">'
-        '<path d="M0 8h24" stroke="currentColor" stroke-width="2"/><path d="{}" fill="currentColor"/></svg>'
-    ).format(colour, shape)

@@ -106,7 +106,6 @@ def page(certificate: Certificate, at: datetime, turtle: str, badge_name: str, w
         f"Conformance of {certificate.engine}",
         f"{headline(certificate)}.",
         {},
-        lambda _table: "",
     )
     return render(
         "certificate.html.j2",

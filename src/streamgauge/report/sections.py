@@ -1,6 +1,6 @@
 """Pages and terminal output of sections: sentences, plots, and tables whose lines may have a judgement."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -10,6 +10,7 @@ from rich.markup import escape
 
 from streamgauge.model.controls import visible
 from streamgauge.report import charts
+from streamgauge.report.colours import swatch
 from streamgauge.report.directions import directed
 from streamgauge.report.fitting_table import FittingTable
 from streamgauge.report.plots import Figure
@@ -53,18 +54,24 @@ class PageSection:
 
 @dataclass(frozen=True)
 class PageStyle:
-    """The frame of a page: brand, title, headline, words for judgements, a table's tally.
-
-    ``labels`` and ``swatches`` are the legend's, one per series; empty if no plot has series.
-    """
+    """The frame of a page: brand, title, headline, words for judgements; ``labels`` are those of the plots' series."""
 
     brand: str
     title: str
     headline: str
     words: Mapping[bool | None, str]
-    tally: Callable[[PageTable], str]
     labels: Sequence[str] = ()
-    swatches: Sequence[Markup] = ()
+
+    def tally(self, table: PageTable) -> str:
+        """How many of a table's judged lines are right, such as ``3 of 4 right``; empty without judgements."""
+        right, judged = agreed(table.lines)
+        return f"{right:,} of {judged:,} {self.words[True]}" if judged else ""
+
+
+def agreed(lines: Iterable[TableLine]) -> tuple[int, int]:
+    """The numbers of lines that agree, and that were compared."""
+    agreements = [line.agrees for line in lines if line.agrees is not None]
+    return sum(agreements), len(agreements)
 
 
 def html(template: str, own: BaseLoader | None = None, **values: object) -> str:
@@ -100,7 +107,8 @@ def render(
     template: str, look: PageStyle, sections: Sequence[PageSection], own: BaseLoader | None = None, **more: object
 ) -> str:
     """A page of sections as a self-contained HTML file."""
-    return html(template, own, **vars(look), sections=sections, **more)
+    swatches = [swatch(index) for index in range(len(look.labels))]
+    return html(template, own, **vars(look), tally=look.tally, swatches=swatches, sections=sections, **more)
 
 
 def rich_table(table: PageTable, tally: str) -> FittingTable:

@@ -12,7 +12,6 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing
-from streamgauge.report.document import swatch
 from streamgauge.report.measures import Measure, count, texts
 from streamgauge.report.numbers import NOTHING, duration, number, percent, rate
 from streamgauge.report.plots import FULL, PHONE, Figure, figure
@@ -56,17 +55,19 @@ class Compared:
         right = sum(outcome.right for outcome in self.outcomes.values())
         return f"{right} of {counted(len(self.outcomes), 'run')} sent all notifications that were due, and no others."
 
+    @property
+    def look(self) -> PageStyle:
+        """The frame of the page."""
+        return PageStyle("Streamgauge SEP-BM", self.title, self.headline, WORDS, tuple(self.outcomes))
+
 
 def page(compared: Compared) -> str:
     """One self-contained HTML file as text."""
-    labels = tuple(compared.outcomes)
-    swatches = [swatch(index) for index in range(len(labels))]
-    look = PageStyle("Streamgauge SEP-BM", compared.title, compared.headline, WORDS, _tally, labels, swatches)
     cards = [
         (index, name, outcome.right, _figure(outcome), _bound(outcome))
         for index, (name, outcome) in enumerate(compared.outcomes.items())
     ]
-    return render("cards.html.j2", look, tuple(_sections(ChartDrawing(), compared)), cards=cards)
+    return render("cards.html.j2", compared.look, tuple(_sections(ChartDrawing(), compared)), cards=cards)
 
 
 def write(compared: Compared, path: Path) -> None:
@@ -79,7 +80,7 @@ def shown(compared: Compared) -> Iterator[RenderableType]:
     for section in _sections(None, compared):
         yield f"\n[bold]{escape(section.heading)}[/bold]"
         yield from map(escape, section.sentences)
-        yield from (rich_table(table, _tally(table)) for table in section.tables)
+        yield from (rich_table(table, compared.look.tally(table)) for table in section.tables)
     yield compared.headline
 
 
@@ -94,11 +95,6 @@ def _sections(drawing: ChartDrawing | None, compared: Compared) -> Iterator[Page
     yield PageSection("runs", "Runs", (NOTE,), tuple(overall(outcomes)), plots)
     for place, (name, outcome) in enumerate(outcomes.items(), 1):
         yield _run(place, name, outcome)
-
-
-def _tally(table: PageTable) -> str:
-    judged = [line.agrees for line in table.lines if line.agrees is not None]
-    return f"{sum(judged):,} of {len(judged):,} right" if judged else ""
 
 
 def _figure(outcome: JudgedRecording) -> str:

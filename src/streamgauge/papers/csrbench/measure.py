@@ -224,16 +224,9 @@ def reproduce(
     sizes = all_counts(data, tell, steps)
     steps.end()
     sections = (
-        PageSection(
-            "table-2", "Table 2: who answers correctly", (f"The rule: {RULE}.",), (_overview(cells_), _table(cells_))
-        ),
-        PageSection("diagnosis", "Why answers fail", _why(cells_), (_diagnoses(cells_),)),
-        PageSection(
-            "sizes",
-            "What is expected, by t0",
-            ("How many relations, and solutions in them, the oracle expects when the first window starts at t0.",),
-            (_sizes(sizes),),
-        ),
+        PAPER.section("table-2", (_overview(cells_), _table(cells_)), rule=RULE),
+        _why(cells_),
+        PAPER.section("sizes", (_sizes(sizes),)),
     )
     document: dict[str, Any] = {
         "paper": PAPER.source,
@@ -250,15 +243,14 @@ def _json(cell: TableCell) -> dict[str, Any]:
 
 
 def _overview(cells: Sequence[TableCell]) -> PageTable:
-    lines = [
+    lines = (
         TableLine((NAMES[engine], *(f"{cell.ours}" for cell in cells if cell.engine == engine))) for engine in TABLE_2
-    ]
-    return PageTable("Ours at a glance", ("engine", *(query.upper() for query in QUERIES)), tuple(lines))
+    )
+    return PAPER.table("overview", lines, map(str.upper, QUERIES))
 
 
 def _table(cells: Sequence[TableCell]) -> PageTable:
-    columns = ("engine", "query", "published", "ours", "t0, ms", "t0 by its code, ms", "recorded file", "note")
-    lines = tuple(
+    lines = (
         TableLine(
             (
                 NAMES[cell.engine],
@@ -274,34 +266,18 @@ def _table(cells: Sequence[TableCell]) -> PageTable:
         )
         for cell in cells
     )
-    note = (
-        "In the oracle's code, solutions that hold a number are equal when their numbers are; ours compares whole "
-        "solutions, numbers by value, as the paper means it. No verdict differs, one t0 does."
-    )
-    return PageTable("Every cell", columns, lines, note)
+    return PAPER.table("cells", lines)
 
 
 def _t0(value: int | None) -> str:
     return NOTHING if value is None else f"{value:,}"
 
 
-def _why(cells: Sequence[TableCell]) -> tuple[str, ...]:
-    exact = sum(cell.diagnosis is not None and cell.diagnosis.exact for cell in cells)
-    of = sum(cell.diagnosis is not None for cell in cells)
-    return (
-        "A diagnosis is claimed only when the model that it names gives exactly the recorded answers; otherwise the "
-        f"closest is shown with its distance. {exact} of {of} are exact.",
-    )
-
-
-def _diagnoses(cells: Sequence[TableCell]) -> PageTable:
-    lines = [
-        TableLine((NAMES[cell.engine], cell.query.upper(), *_diagnosed(cell.diagnosis)))
-        for cell in cells
-        if cell.diagnosis is not None
-    ]
-    columns = ("engine", "query", "model", "reports that differ", "declared semantics: differ", "t0, ms")
-    return PageTable("Head recordings that fail the rule", columns, tuple(lines))
+def _why(cells: Sequence[TableCell]) -> PageSection:
+    diagnosed = [(cell, cell.diagnosis) for cell in cells if cell.diagnosis is not None]
+    lines = [TableLine((NAMES[cell.engine], cell.query.upper(), *_diagnosed(why))) for cell, why in diagnosed]
+    exact = sum(why.exact for _, why in diagnosed)
+    return PAPER.section("diagnosis", (PAPER.table("diagnosis", lines),), exact=exact, of=len(lines))
 
 
 def _diagnosed(diagnosis: Diagnosis) -> tuple[str, ...]:
@@ -323,5 +299,4 @@ def _sizes(sizes: Sequence[ExpectedSize]) -> PageTable:
             text = " ".join(f"({one.relations}, {one.mappings})" for one in some)
             code = " ".join(f"({one.by_its_code[0]}, {one.by_its_code[1]})" for one in some)
             lines.append(TableLine((NAMES[engine], query.upper(), text, "the same" if code == text else code)))
-    columns = ("engine", "query", "(relations, solutions) for t0 = 0, 1, 2, ... s", "by its code")
-    return PageTable("Sizes of the expected answers", columns, tuple(lines))
+    return PAPER.table("sizes", lines)

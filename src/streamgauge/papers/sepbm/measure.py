@@ -388,7 +388,7 @@ def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
     sections = [*_published(measured), *_figures(drawing, extent, measured), *_beyond(drawing, extent, measured)]
     if measured.lacking:
         sentences = tuple(f"{name}: {why}" for name, why in measured.lacking.items())
-        sections.append(PageSection("lacking", "What could not be run", sentences))
+        sections.append(PAPER.section("lacking", sentences=sentences))
     data = {
         "paper": PAPER.source,
         "extent": asdict(extent),
@@ -407,23 +407,13 @@ def document(extent: SepbmExtent, measured: SepbmOutcomes) -> Reproduction:
 
 def _published(measured: SepbmOutcomes) -> Iterator[PageSection]:
     tables = [
-        PageTable(
-            "Average notification time",
-            ("strategy", "published", "ours", "published, against reevaluate", "ours"),
-            tuple(average_lines(measured)),
-            "All channels at once, over all notifications; times are not compared.",
-        ),
-        PageTable(
-            "Throughput of the ten slow channels",
-            ("strategy", "published", "ours", "publications"),
-            tuple(throughput_lines(measured)),
-            "Each channel alone; the mean of their rates against reevaluate's.",
-        ),
+        PAPER.table("averages", average_lines(measured)),
+        PAPER.table("throughput", throughput_lines(measured)),
         claims_table("Claims", claims(measured)),
         claims_table("Statements", count_claims(measured.counts)),
     ]
-    yield PageSection("published", "The paper's figures", (), tuple(table for table in tables if table.lines))
-    yield PageSection("differences", "What differs, and why", tuple(differences(measured)))
+    yield PAPER.section("published", (table for table in tables if table.lines))
+    yield PAPER.section("differences", sentences=differences(measured))
 
 
 def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
@@ -445,31 +435,23 @@ def _figures(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes
             for strategy, scores in alone.items()
             if scores
         )
-        yield PageSection("alone", "Each channel alone", (NOTE,), tables, tuple(figures))
+        yield PAPER.section("alone", tables, figures, (NOTE,))
     outcomes = {name: outcome for name in extent.strategies if (outcome := measured.together(name)) is not None}
     if outcomes:
         series = {extent.strategies.index(name): mean_times(outcome) for name, outcome in outcomes.items()}
         names = tuple(dict.fromkeys(name for outcome in outcomes.values() for name in outcome.recording.channels))
         title = "Notification time by channel, all at once"
         plot = plotted(drawing, title, series, NOTIFICATION, names, fine)
-        yield PageSection("together", "All channels at once", (NOTE,), _beside(outcomes), tuple(plot))
+        yield PAPER.section("together", _beside(outcomes), plot, (NOTE,))
 
 
 def _beyond(drawing: ChartDrawing, extent: SepbmExtent, measured: SepbmOutcomes) -> Iterator[PageSection]:
     """Sections beyond the paper: publishers, channels, systems."""
-    for part, heading, sentence in (
-        ("publishers", "Several publishers at once", "Each publisher waits until its own publication is complete."),
-        ("channels", "Many channels", "Like the queries, with other constants of the data."),
-        (
-            "systems",
-            "Our broker beside a polled store, an RSP engine and columns",
-            "All systems are given the same changes.",
-        ),
-    ):
+    for part in ("publishers", "channels", "systems"):
         outcomes = _outcomes(extent, measured, part)
         if outcomes:
-            plots = tuple(_by_publishers(drawing, extent, measured)) if part == "publishers" else ()
-            yield PageSection(part, heading, (sentence, NOTE), _beside(outcomes), plots)
+            plots = _by_publishers(drawing, extent, measured) if part == "publishers" else ()
+            yield PAPER.section(part, _beside(outcomes), plots, (NOTE,))
 
 
 def _beside(outcomes: Mapping[str, JudgedRecording]) -> tuple[PageTable, ...]:

@@ -156,11 +156,7 @@ def _summary(outcome: CrowdOutcome) -> dict[str, object]:
 
 
 def _claims(extent: TpfExtent, measured: TpfOutcomes) -> PageSection:
-    sentences = (
-        "CPU is that of whole process trees: the server with all its workers, all clients. The published script "
-        "read the CPU of one process, very likely a master that serves nothing.",
-    )
-    return PageSection("claims", "Claims and hypotheses", sentences, (claims_table("", claims(extent, measured)),))
+    return PAPER.section("claims", (claims_table("", claims(extent, measured)),))
 
 
 def _scaling(drawing: ChartDrawing, extent: TpfExtent, measured: TpfOutcomes) -> Iterator[PageSection]:
@@ -177,29 +173,9 @@ def _scaling(drawing: ChartDrawing, extent: TpfExtent, measured: TpfOutcomes) ->
         if not any(outcomes_.values()):
             continue
         word = "distinct" if distinct else "identical"
-        heading = f"Figures 2 and 3: clients with {word} queries"
-        lines = tuple(_line(outcome) for outcomes in outcomes_.values() for outcome in outcomes)
-        table = PageTable("", _COLUMNS, lines, _NOTE)
-        yield PageSection(
-            f"scaling-{word}",
-            heading,
-            tuple(_crossings(outcomes_)),
-            (table,),
-            tuple(_figures(drawing, outcomes_, word)),
-        )
-
-
-_COLUMNS = (
-    "system", "clients", "server CPU", "one client's CPU", "answers", "right", "staleness, median", "at most",
-    "requests, kB to the first", "of each poll", "load",
-)  # fmt: skip
-_NOTE = (
-    "CPU in % of one core, a mean over the whole time, starting included. Right: by the definition over the "
-    "facts that the server held; behind the service the judge's word on the first client, and whether others had the "
-    "same; the broker's: by what was published, as sets. Staleness: from an update at the server to an answer that was "
-    "asked for after it, or pushed; the broker's: to its notifications. Load: of the "
-    "machine's two cores when it began."
-)
+        table = PAPER.table("scaling", (_line(outcome) for outcomes in outcomes_.values() for outcome in outcomes))
+        figures = _figures(drawing, outcomes_, word)
+        yield PAPER.section(f"scaling-{word}", (table,), figures, _crossings(outcomes_))
 
 
 def _line(outcome: CrowdOutcome) -> TableLine:
@@ -291,18 +267,7 @@ def _annotations(drawing: ChartDrawing, extent: TpfExtent, measured: TpfOutcomes
         outcome = measured.of(annotated(extent, "graphs", label, "incremental", "kept"))
         if outcome is not None and outcome.answers:
             lines.append(_iterated(outcome, f"graphs, {label}", "plan incremental, facts renewed in place"))
-    columns = ("annotation", "", "iterations", "first", "later, mean", "requests, kB to the first", "of each poll")
-    sentence = (
-        "One client, 25 departures, renewed as the prototype does (all anew at each update), boards 60 times as fast. "
-        "The first iteration has the rewriting in it. Times are wall clock: on a busy machine only their order counts."
-    )
-    return PageSection(
-        "annotations",
-        "Figure 4: annotation methods",
-        (sentence,),
-        (PageTable("", columns, tuple(lines)),),
-        tuple(figures),
-    )
+    return PAPER.section("annotations", (PAPER.table("annotations", lines),), figures)
 
 
 def _iterated(outcome: CrowdOutcome, name: str, cache: str) -> TableLine:
@@ -323,13 +288,7 @@ def _static(extent: TpfExtent, measured: TpfOutcomes) -> PageSection:
         requests = [NOTHING if cost is None else f"{cost[2]:.1f}" for cost in costs]
         cells = (f"{count} of 5", percent(count / 5), *map(duration, times), *map(_share, shares), ", ".join(requests))
         lines.append(TableLine(cells))
-    columns = ("static", "share", *CACHES.values(), "saved", "saved of the prototype's", "requests of a poll")
-    sentence = (
-        "Five static patterns are asked once: no later poll could be shorter. Without cache: the "
-        "same plan, its static queries asked anew; the prototype's off makes them part of the dynamic query instead."
-    )
-    heading = "Hypothesis 3: static patterns and the cache"
-    return PageSection("static", heading, (sentence,), (PageTable("", columns, tuple(lines)),))
+    return PAPER.section("static", (PAPER.table("static", lines),))
 
 
 def _share(value: float | None) -> str:
@@ -339,9 +298,7 @@ def _share(value: float | None) -> str:
 def _spread(extent: TpfExtent, measured: TpfOutcomes, capacities: Sequence[CarriedClients]) -> PageSection:
     """The caching proxy, a thousand clients, and the capacity."""
     tables = [_proxy(proxied(extent), measured), _herd(herd(extent), measured)]
-    return PageSection(
-        "shared", "Many clients at once", (), (*tables, *([capacity_table(list(capacities))] if capacities else []))
-    )
+    return PAPER.section("shared", (*tables, *([capacity_table(list(capacities))] if capacities else [])))
 
 
 def _proxy(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
@@ -352,10 +309,7 @@ def _proxy(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
         cells = (f"{outcome.scenario.clients} clients, {message}", f"{outcome.lasted:.0f} s", f"{requests:,}",
                  f"{size / 1000:,.0f}", f"{requests / outcome.lasted:.2f}", f"{outcome.server_cpu:.2f} s")  # fmt: skip
         lines.append(TableLine(cells))
-    columns = ("behind a cache", "lasted", "requests at the origin", "kB", "requests per s", "CPU of the origin")
-    return PageTable(
-        "nginx in front", columns, tuple(lines), "" if nginx() else "nginx is not installed here: Debian's nginx-light."
-    )
+    return PAPER.table("proxy", lines, note="" if nginx() else "nginx is not installed here: Debian's nginx-light.")
 
 
 def _herd(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
@@ -373,8 +327,7 @@ def _herd(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
                  duration(fmean(took)), duration(took[int(0.99 * (len(took) - 1))]),
                  f"{outcome.server_percent:.1f}%")  # fmt: skip
         lines.append(TableLine(cells))
-    columns = (f"{HERD:,} clients", "polls", "most in 100 ms", "a poll, mean", "p99", "server CPU")
-    return PageTable("No herd", columns, tuple(lines))
+    return PAPER.table("herd", lines, clients=HERD)
 
 
 def _lacking(measured: TpfOutcomes, absent: dict[str, str]) -> PageSection:
@@ -390,7 +343,7 @@ def _lacking(measured: TpfOutcomes, absent: dict[str, str]) -> PageSection:
         for scenario, outcome in measured.outcomes.items()
         for failure in outcome.failures
     }
-    return PageSection("lacking", "What could not be had", (*sentences, *sorted(failures), *PAPER.value("differs")))
+    return PAPER.section("lacking", sentences=(*sentences, *sorted(failures), *PAPER.value("differs")))
 
 
 def curve_figures(

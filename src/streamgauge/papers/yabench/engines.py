@@ -37,14 +37,15 @@ MEMORY_FACTOR: Final = PAPER.claims["memory_on_engines"].tolerance["factor"][1]
 
 TORN: Final = PAPER.claims["recall_on_engines"].why
 
-RULE = (
-    f"Named are medians of precision and recall that differ by more than {POINTS * 100:g} points, of the delay by more "
-    f"than a factor of {FACTOR:g} and {LEAST_MS:g} ms, and greatest memories that differ by more than a factor of "
-    f"{MEMORY_FACTOR:g}."
-)
+TOLERANCES: Final = {
+    name: f"{value:g}"
+    for name, value in (("points", POINTS * 100), ("factor", FACTOR), ("least", LEAST_MS), ("memory", MEMORY_FACTOR))
+}
+"""The tolerances in the sentences of the page."""
 
 SIGN: Final = {TableOneCell.RIGHT: "✓", TableOneCell.NEXT: "✓ *", TableOneCell.WRONG: "✗"}
-PARTS = {1: "Experiment 1", 2: "Experiment 2", 3: "Experiment 3"}
+PARTS = (1, 2, 3)
+"""The experiments with windows and memory over time."""
 
 
 @dataclass(frozen=True)
@@ -114,8 +115,8 @@ def reproduction(yabench_runs: YabenchRuns) -> Reproduction:
     """The content of the page."""
     drawing = ChartDrawing()
     sections = [_who(yabench_runs), *_csrbench(yabench_runs), *_last(yabench_runs)]
-    for number, heading in PARTS.items():
-        sections += _experiment(yabench_runs, number, heading, drawing)
+    for number in PARTS:
+        sections += _experiment(yabench_runs, number, drawing)
     sections += _gracious(yabench_runs, drawing)
     tabled = [{"section": section.id, "sentences": list(section.sentences), **_json(table)}
               for section in sections for table in section.tables]  # fmt: skip
@@ -129,18 +130,14 @@ def _json(table: PageTable) -> dict[str, object]:
 
 def _who(yabench_runs: YabenchRuns) -> PageSection:
     """The engines that took part, the common judge's verdict on every run, and absent engines."""
-    columns = ("test", "engine", "semantics", "runs", "right", "precision", "recall", "feeder at most", "memory")
-    lines = tuple(TableLine(_summary(done)) for done in yabench_runs.done)
+    table = PAPER.table("runs", (TableLine(_summary(done)) for done in yabench_runs.done))
     sentences = (
-        "Every run was fed in real time, stamped where the engine has no clock for it by when it was handed over, as "
-        "YABench fed it. The common judge goes by the clock that the engine's semantics names; the figures below are "
-        "by YABench's own rules, which go by the stream's times.",
         *(f"{name} is absent: {sentence}" for name, sentence in yabench_runs.absent.items()),
         *dict.fromkeys(
             f"{done.side.label} refuses {done.test.name}: {done.reason}" for done in yabench_runs.done if done.reason
         ),
     )
-    return PageSection("runs", "Runs", sentences, (PageTable("By the common judge", columns, lines),))
+    return PAPER.section("runs", (table,), sentences=sentences)
 
 
 def _summary(done: TrialOutcome) -> tuple[str, ...]:
@@ -159,18 +156,11 @@ def _csrbench(yabench_runs: YabenchRuns) -> Iterator[PageSection]:
     names = list(dict.fromkeys(done.test.name for done in yabench_runs.done if not done.test.number))
     if not names:
         return
-    lines = tuple(_cell(yabench_runs, done) for name in names for done in yabench_runs.of(name))
+    lines = (_cell(yabench_runs, done) for name in names for done in yabench_runs.of(name))
     stream = "CSRBench's own" if yabench_runs.hurricane else (
         "a stand-in for CSRBench's (28 stations, 34 s, temperature and humidity), so cells are not compared"
     )  # fmt: skip
-    sentences = (
-        f"The stream is {stream}. A cell is what most runs give. ✓: right under the engine's own clock, or the "
-        "stream's; ✓ *: right, but as a rule some rows are in the next window (every missing row is surplus in the "
-        "first later window that does not overlap, and no other row is surplus); ✗: wrong. Of the published engines, "
-        "one that reports windows that close should report CSRBench's: none before the first full one.",
-    )
-    columns = ("query", "engine", "published", "ours", "runs")
-    yield PageSection("table-1", "Table 1: CSRBench's queries", sentences, (PageTable("Table 1", columns, lines),))
+    yield PAPER.section("table-1", (PAPER.table("table-1", lines),), stream=stream)
 
 
 def _cell(yabench_runs: YabenchRuns, done: TrialOutcome) -> TableLine:
@@ -199,10 +189,7 @@ def _last(yabench_runs: YabenchRuns) -> Iterator[PageSection]:
         figures = (f"{fmean(arrivals):.1f}", f"{min(arrivals):.1f}", f"{max(arrivals):.1f}")
         lines.append(TableLine((done.test.name, done.side.label, _bound(yabench_runs, done), *figures)))
     if lines:
-        columns = ("test", "engine", "published, at least", "average", "min", "max")
-        note = "The published values are not in the files: the last window's end plus its mean delay is a lower bound."
-        table = PageTable("Arrival of the last result, s after the start", columns, tuple(lines), note)
-        yield PageSection("table-2", "Table 2: arrival of the last result", (), (table,))
+        yield PAPER.section("table-2", (PAPER.table("table-2", lines),))
 
 
 def _bound(yabench_runs: YabenchRuns, done: TrialOutcome) -> str:
@@ -212,12 +199,12 @@ def _bound(yabench_runs: YabenchRuns, done: TrialOutcome) -> str:
     return f"{last_result(published):.1f}"
 
 
-def _experiment(yabench_runs: YabenchRuns, number: int, heading: str, drawing: ChartDrawing) -> Iterator[PageSection]:
+def _experiment(yabench_runs: YabenchRuns, number: int, drawing: ChartDrawing) -> Iterator[PageSection]:
     """Figures 3 and 4 (experiment 1), and the same for experiments 2 and 3."""
     tests = list(dict.fromkeys(done.test.name for done in yabench_runs.done if done.test.number == number))
     if not tests:
         return
-    sentences: list[str] = [RULE] if number != 3 else ["The result files of experiment 3 are not published."]
+    sentences: list[str] = []
     tables: list[PageTable] = []
     figures: list[Figure] = []
     for test in tests:
@@ -227,7 +214,7 @@ def _experiment(yabench_runs: YabenchRuns, number: int, heading: str, drawing: C
         sentences += _paragraphs(yabench_runs, dones)
         tables.append(_medians(yabench_runs, test, dones))
         figures += _figures(yabench_runs, test, dones, drawing)
-    yield PageSection(f"experiment-{number}", heading, tuple(sentences), tuple(tables), tuple(figures))
+    yield PAPER.section(f"experiment-{number}", tables, figures, sentences, **TOLERANCES)
 
 
 def _paragraphs(yabench_runs: YabenchRuns, dones: Iterable[TrialOutcome]) -> Iterator[str]:
@@ -259,8 +246,8 @@ def _medians(yabench_runs: YabenchRuns, test: str, dones: Sequence[TrialOutcome]
         for measure, value, show in MEASURES
     ]
     refused = dict.fromkeys(kept.refused for done in dones for kept in done.runs if kept.refused)
-    columns = ("engine", "median of", "runs", *(f"W{number}" for number in range(1, windows + 1)))
-    return PageTable(f"{test}, by YABench's rules", columns, tuple(rows), " ".join(refused))
+    columns = (f"W{number}" for number in range(1, windows + 1))
+    return PAPER.table("medians", rows, columns, " ".join(refused), test=test)
 
 
 def _cells(values: Sequence[float], show: Callable[[float], str], windows: int) -> list[str]:
@@ -313,7 +300,6 @@ def _gracious(yabench_runs: YabenchRuns, drawing: ChartDrawing) -> Iterator[Page
     if not dones:
         return
     rows = [line for done in dones for line in _modes(done)]
-    columns = ("engine", "mode", "window", "precision, recall", "actual, expected, input", "borders, ms")
     figures = [
         figure
         for done in dones
@@ -322,12 +308,11 @@ def _gracious(yabench_runs: YabenchRuns, drawing: ChartDrawing) -> Iterator[Page
         )
     ]
     sentences = (
-        f"Published: {PAPER.value('figure_6')}.",
         *_paragraphs(yabench_runs, dones),
         *(f"{done.side.label}: {kept.refused}." for done in dones for kept in done.runs if kept.refused),
     )
-    table = PageTable("Figures 6a and 6b, line by line", columns, tuple(rows))
-    yield PageSection("experiment-4", "Experiment 4: gracious mode", sentences, (table,), tuple(figures))
+    tables = (PAPER.table("modes", rows),)
+    yield PAPER.section("experiment-4", tables, figures, sentences, published=PAPER.value("figure_6"))
 
 
 def _modes(done: TrialOutcome) -> Iterator[TableLine]:

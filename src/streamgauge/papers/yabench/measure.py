@@ -166,9 +166,8 @@ def tables(
         lines[number, "csparql"] += sizes.closing
         if number == 1:
             lines[1, "cqels"] += sizes.changing
-    columns = ("load", "window", "files", "rows published", "rows ours", "triples published", "triples ours")
     for (number, engine), own in lines.items():
-        yield PageTable(f"Experiment {number}, {NAMES[engine]}", columns, tuple(own))
+        yield PAPER.table("sizes", own, number=number, engine=NAMES[engine])
 
 
 def _load(results: ResultFiles, spark: "Callable[[], SparkSession]", number: int, load: str) -> LoadLines:

@@ -1,10 +1,10 @@
 """The page of YABench's experiments 1, 2 and 4 and figure 5: expected sizes, simulated engines, the text's figures.
 
-The engines that YABench describes are simulated as stated by CSPARQL_DOES and CQELS_DOES, without other assumptions.
+The engines that YABench describes are simulated as page.toml states, without other assumptions.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from functools import partial
 from itertools import count
 from pathlib import Path
@@ -218,17 +218,6 @@ def _run(query: tuple[str, ContinuousQuery], answers: tuple[Answer, ...], semant
     return Run(RunHeader("simulated", query[1], query[0], "rspql", semantics, until, 0), answers, ())
 
 
-CSPARQL_DOES = (
-    "C-SPARQL is simulated so: triples come one by one, and its windows start within the first observation, so "
-    "each border tears one observation in two; no window holds that one whole, and it is in no answer."
-)
-CQELS_DOES = (
-    "CQELS is simulated so: its query has no SLIDE, so at every observation it sends the rows that are new over "
-    "the last 5 s, one by one, first those in which the new observation is ?ob1, then those in which it is ?ob2, "
-    f"oldest partner first. In the run without gracious mode the first observation came {LATE} ms late; the two "
-    "modes were two runs."
-)
-
 EXAMPLE = """REGISTER <example> AS SELECT ?s
 FROM NAMED WINDOW <http://ex.org/windows/w> ON <http://ex.org/streams/test> [RANGE 5s STEP 5s]
 WHERE { WINDOW <http://ex.org/windows/w> { ?s a <http://ex.org/Observation> ; <http://ex.org/value> ?value } }"""
@@ -274,22 +263,11 @@ def reproduce(
     compared = claims(results)
     steps.end()
     sections = (
-        PageSection(
-            "sizes",
-            "Experiments 1 and 2: expected sizes",
-            ("Streams made again from their seeds; the rows and triples that windows should hold are counted.",),
-            sizes,
-        ),
+        PAPER.section("sizes", sizes),
         _experiment_4(results, ours),
         _figure_5(),
-        PageSection(
-            "text",
-            "Figures in the text, from the published files",
-            ("What the paper calls a mean of delays or recall is the median over the ten runs.",),
-            (compared,),
-            tuple(_recall(results)),
-        ),
-        PageSection("missing", "What could not be had", _NOT_TO_BE_HAD),
+        PAPER.section("text", (compared,), _recall(results)),
+        PAPER.section("missing", sentences=_NOT_TO_BE_HAD),
     )
     tabled = [{"section": section.id, **_json(table)} for section in sections for table in section.tables]
     return PAPER.reproduction(
@@ -322,14 +300,8 @@ def experiment_4(spark: "Callable[[], SparkSession]") -> Lines:
 
 
 def _experiment_4(results: ResultFiles, ours: Lines) -> PageSection:
-    lines = tuple(line for engine in NAMES for mode in MODES for line in _compared(results, ours, engine, mode))
-    columns = ("engine", "mode", "window", "P, R published", "P, R ours", "actual, expected, input published",
-               "actual, expected, input ours", "borders published, ms", "borders ours, ms")  # fmt: skip
-    note = "Actual sizes and, on content change, expected ones count as YABench's oracle does (docs/reproduce.md)."
-    table = PageTable("Experiment 4, line by line, without the delays", columns, lines, note)
-    return PageSection(
-        "experiment-4", "Experiment 4: gracious mode", (CSPARQL_DOES, CQELS_DOES), (table,), tuple(_borders(ours))
-    )
+    lines = (line for engine in NAMES for mode in MODES for line in _compared(results, ours, engine, mode))
+    return PAPER.section("simulated", (PAPER.table("simulated", lines),), _borders(ours), late=LATE)
 
 
 def _compared(results: ResultFiles, ours: Lines, engine: str, mode: str) -> Iterator[TableLine]:
@@ -384,10 +356,6 @@ def _figure_5() -> PageSection:
         PAPER.claims[f"figure_5_{name}"].beside(share, f"{share:.3f}")
         for name, share in (("precision", plain.precision), ("recall", plain.recall))
     )
-    sentence = (
-        f"{figure_5.__doc__} Gracious mode finds [{gracious.start:,}, {gracious.end:,}] ms, with "
-        f" precision {gracious.precision:g} and recall {gracious.recall:g}."
-    )
     table = claims_table("Precision and recall of a shifted window", compared)
     table = replace(table, columns=("figure 5", *table.columns[1:]))
-    return PageSection("figure-5", "Figure 5: a shifted window", (sentence,), (table,))
+    return PAPER.section("figure-5", (table,), **asdict(gracious))

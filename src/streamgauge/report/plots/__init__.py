@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
-from typing import NamedTuple
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from streamgauge.report import charts
 from streamgauge.report.charts import ChartAxis, ChartDrawing, ChartSize
@@ -70,6 +70,22 @@ def figure(
     wide, narrow = sizes or (HALF, PHONE)
     drawings = draw(drawing, message, chart, (wide, narrow))
     return Figure(message, note, drawings, series, "full" if sizes else "half", chart, wide, numbers, labels)
+
+
+Of = TypeVar("Of", contravariant=True)
+
+
+@dataclass(frozen=True)
+class PlotMeasure(Generic[Of]):
+    """A measure in plots: its name, its value of a window, sample or verdict, its axis, and how a value is written.
+
+    Only the value of a window may be ``None``.
+    """
+
+    name: str
+    value: Callable[[Of], Any]
+    axis: ChartAxis
+    show: Callable[[float], str]
 
 
 class Plot(NamedTuple):

@@ -5,11 +5,11 @@ series that differ only in it.
 """
 
 import re
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from math import inf
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeAlias
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.verdict import Verdict
@@ -17,7 +17,7 @@ from streamgauge.report.charts import SHARE_FORM, ChartAxis, ChartDrawing, Chart
 from streamgauge.report.figures import Cell, FigureNumbers, named
 from streamgauge.report.intervals import MeanInterval, mean_interval
 from streamgauge.report.numbers import NOTHING, duration, number, percent
-from streamgauge.report.plots import LOAD, SHARE, Figure, Plot, figure
+from streamgauge.report.plots import LOAD, SHARE, Figure, Plot, PlotMeasure, figure
 from streamgauge.report.series import Bin, Series, median_delay, own_traits, traits_of, varying
 
 WIDE_RANGE = 8
@@ -71,17 +71,10 @@ def _without(one: Series, name: str) -> str:
     return one.label.replace(f", {name} {traits_of(one.header)[name]}", "")
 
 
-@dataclass(frozen=True)
-class LoadMeasure:
-    """A measure of a run over a load: its name, value, axis, and how a value is written."""
+LoadMeasure: TypeAlias = PlotMeasure[Verdict]
+"""A measure of a run over a load."""
 
-    name: str
-    value: Callable[[Verdict], float | None]
-    axis: ChartAxis
-    show: Callable[[float], str]
-
-
-MEASURES = (
+MEASURES: Final = (
     LoadMeasure("Delay", lambda run: median_delay(run.windows), ChartAxis("median delay", unit="ms"), duration),
     LoadMeasure("Precision", lambda run: run.precision, SHARE._replace(title="precision, %"), percent),
     LoadMeasure("Recall", lambda run: run.recall, SHARE._replace(title="recall, %"), percent),

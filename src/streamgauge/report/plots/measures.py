@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from statistics import median
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import Sample
@@ -27,6 +27,7 @@ from streamgauge.report.plots import (
     STREAM_TIME,
     Figure,
     Plot,
+    PlotMeasure,
     figure,
 )
 from streamgauge.report.series import Point, PointCloud, Series, box, place, spread_sample, state, unit_over
@@ -42,13 +43,9 @@ Show: TypeAlias = Callable[[float], str]
 
 
 @dataclass(frozen=True)
-class WindowMeasure:
-    """A measure of windows in a line plot: name, value, axis, format, and message."""
+class WindowMeasure(PlotMeasure[WindowVerdict]):
+    """A measure of windows in a line plot, with the plot's message."""
 
-    name: str
-    value: Callable[[WindowVerdict], float | None]
-    axis: ChartAxis
-    show: Callable[[float], str]
     message: Message
 
 
@@ -110,7 +107,7 @@ def of_kind(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure
 _PLACED = ("series", "repetition", "window", "stream time, s")
 
 
-def _column(kind: "WindowMeasure | SampleMeasure") -> str:
+def _column(kind: PlotMeasure[Any]) -> str:
     """The heading of a measure in a table: its name with the unit."""
     unit = kind.axis.unit if kind.axis.unit not in ("", "count") else ""
     title = kind.axis.title.removesuffix(", %") if kind.axis.form == charts.SHARE_FORM else kind.axis.title
@@ -134,7 +131,7 @@ def _every_window(
 class LinePlot:
     """A line plot: measure, message, x axis, all numbers with their columns, and the noun for a value."""
 
-    kind: "WindowMeasure | SampleMeasure"
+    kind: PlotMeasure[Any]
     message: Message
     x: ChartAxis
     columns: tuple[str, ...]
@@ -307,15 +304,8 @@ def _late_points(one: Series) -> list[Point]:
     ]
 
 
-@dataclass(frozen=True)
-class SampleMeasure:
-    """A resource: name, value of a sample, axis, and format."""
-
-    name: str
-    value: Callable[[Sample], float]
-    axis: ChartAxis
-    show: Callable[[float], str]
-
+SampleMeasure: TypeAlias = PlotMeasure[Sample]
+"""A resource."""
 
 READINGS = (
     SampleMeasure(

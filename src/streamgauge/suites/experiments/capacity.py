@@ -22,6 +22,7 @@ from streamgauge.suites.experiments import EnginePart, Experiment, ExperimentErr
 from streamgauge.suites.experiments.load_search import Harder, SearchRange, search
 from streamgauge.suites.experiments.plan import parameters_of, plan_query, plan_runs
 from streamgauge.suites.experiments.runner import ExperimentContext, run_experiment
+from streamgauge.suites.experiments.variants import put
 
 
 class Bound(StrEnum):
@@ -234,11 +235,7 @@ def varied(experiment: Experiment, values: Mapping[str, object]) -> Experiment:
     """The experiment with other values at these keys (``workload.stations``), validated again."""
     data = experiment.model_dump()
     for key, value in values.items():
-        *tables, last = key.split(".")
-        at = data
-        for table in tables:
-            at = at[table]
-        at[last] = value
+        put(data, key, value)
     return Experiment.model_validate(data)
 
 

@@ -19,11 +19,11 @@ from streamgauge.formats.files import overwrite
 from streamgauge.formats.manifest import NAME
 from streamgauge.formats.places import Place, RemotePlace
 from streamgauge.formats.run import (
-    RunError,
     read_heads,
     read_run,
     read_shown,
     read_verdict,
+    stored_verdict,
     stream_place,
     write_run,
     write_verdict,
@@ -267,7 +267,7 @@ class Pipeline:
     def _judged(self, trial: Trial) -> None:
         folder, began = self.folder(trial), self.clock()
         context, where = self._placed()
-        verdict = _verdict(folder)
+        verdict = stored_verdict(folder)
         kept = verdict is not None
         if verdict is None:
             self.context.tell(f"judge: {trial.name}", 0.0)
@@ -323,11 +323,3 @@ def _is_finished(folder: Path) -> bool:
         return json.loads((folder / "run.json").read_text("utf-8")).get("finished") is True
     except (OSError, ValueError, AttributeError):
         return False
-
-
-def _verdict(folder: Path) -> Verdict | None:
-    """The verdict in a run folder, if any."""
-    try:
-        return read_verdict(folder)
-    except RunError:
-        return None

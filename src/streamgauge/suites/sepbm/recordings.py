@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, NamedTuple
 from streamgauge.formats import stream, tables
 from streamgauge.formats.files import hardlink, overwrite, stage
 from streamgauge.formats.manifest import TableError
-from streamgauge.formats.run import RunError, read_json, read_run, read_verdict, write_json, write_run, write_verdict
+from streamgauge.formats.run import RunError, read_json, read_run, stored_verdict, write_json, write_run, write_verdict
 from streamgauge.harness.resources import machine, versions
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -289,7 +289,7 @@ def judge(
     _facts(folder, configuration, recording, judging)
     verdicts = {}
     for done, name in enumerate(recording.channels):
-        if not again and (before := _verdict(folder / CHANNELS / name)) is not None:
+        if not again and (before := stored_verdict(folder / CHANNELS / name)) is not None:
             verdicts[name] = before
             continue
         judging.tell(f"judging {name}", done, len(recording.channels))
@@ -299,17 +299,12 @@ def judge(
     return verdicts
 
 
-def _verdict(folder: Path) -> Verdict | None:
-    try:
-        return read_verdict(folder)
-    except RunError:
-        return None
-
-
 def kept_verdicts(folder: Path, recording: SepbmRecording) -> dict[str, Verdict]:
     """The verdicts that ``judge`` wrote, or none if any is missing."""
     verdicts = {
-        name: verdict for name in recording.channels if (verdict := _verdict(folder / CHANNELS / name)) is not None
+        name: verdict
+        for name in recording.channels
+        if (verdict := stored_verdict(folder / CHANNELS / name)) is not None
     }
     return verdicts if len(verdicts) == len(recording.channels) else {}
 
