@@ -8,11 +8,13 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
 
 import pytest
 
 from streamgauge.formats.lines import encode_element
+from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import open_sink, open_source
 from streamgauge.watching import watch
@@ -123,3 +125,26 @@ def test_a_source_that_cannot_be_read_again_leaves_a_gap_with_times(tmp_path):
             {answer.instant for answer in first} | {12_000}
         )
         assert [(gap.begin, gap.end) for gap in watched.gaps] == [(7000, 12_000)]
+
+
+FOLLOWED = {
+    "csv": "time,value\n" + "".join(f"{second}000,{second}\n" for second in range(10, 20)),
+    "nquads": "".join(f'<urn:{n}> <urn:p> "{n}" <urn:g{n}000> .\n' for n in range(10, 20)),
+    "jsonl": "".join(reading(second, second).decode() for second in range(10, 20)),
+}
+
+
+@pytest.mark.parametrize("form", FOLLOWED)
+def test_a_followed_file_that_cannot_go_on_at_its_byte_is_read_again_and_says_so(tmp_path, form):
+    """JSON lines go on at a byte; of others what was read is passed over."""
+    path, notes = tmp_path / "log", list[str]()
+    url, how = f"{path}?follow=1&form={form}", Reading(note=notes.append)
+    path.write_text(FOLLOWED[form])
+    source = open_source(url, how)
+    first = list(islice(source.items(), 6))
+    position = source.position(source.place())
+    source.close()
+    rest = list(islice(open_source(url, how, after=position).items(), 3))
+    assert [item.time // 1000 for item in [*first, *rest]] == list(range(10, 19))
+    again = f"{path}: {form} is read again from its beginning, past 6 elements"
+    assert notes == ([] if form == "jsonl" else [again])

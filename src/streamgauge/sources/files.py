@@ -274,6 +274,8 @@ def _followed(
         form = format_by_bytes(claimants, head, reading)
         if form.follow is None:
             raise FormatError(f"{path}: {form.name} {_NOT_FOLLOWED}")
+        if origin.passed and not form.lines:
+            reading.note(f"{path}: {form.name} is read again from its beginning, past {origin.passed:,} elements")
         file.rotates = not form.binary and (form.lines or not origin.resumable)
         take = after(head, partial(_take, file, origin, form.lines))
         opened = cast(IO[bytes], io.BufferedReader(ByteReader(take), BUFFER))
