@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from streamgauge.formats import run, stream, tables
+from streamgauge.formats import stream, tables, windows
 from streamgauge.formats.fields import FieldError, decode, encode
 from streamgauge.model.run import RunHeader
 from streamgauge.model.semantics import Semantics
@@ -51,6 +51,6 @@ def test_a_wrong_field_is_named(data, said):
 def test_the_documentation_names_every_field_and_column():
     text = DOC.read_text(encoding="utf-8")
     names = set(RunHeader.__dataclass_fields__) - {"query"} | set(Semantics.__dataclass_fields__)
-    for schema in (tables.ANSWERS, tables.ROWS, tables.FED, tables.SAMPLES, stream.SCHEMA, run.WINDOWS):
+    for schema in (tables.ANSWERS, tables.ROWS, tables.FED, tables.SAMPLES, stream.SCHEMA, windows.WINDOWS):
         names |= set(schema.names)
     assert [name for name in sorted(names) if f"{name}`" not in text] == []

@@ -96,7 +96,7 @@ def files(path: Path) -> list[Path]:
     for part in listed.parts:
         if part.file not in present:
             raise TableError(f"{path / part.file}: missing: {path / NAME} lists it: restore the table from a copy")
-        if part.digest is not None and _seal(present[part.file]) not in (part.digest, None):
+        if part.digest is not None and digest(present[part.file]) not in (part.digest, None):
             raise TableError(str(SealError(present[part.file], f"; {path / NAME} has the digest of another")))
     names = [part.file for part in listed.parts]
     return [present[name] for name in names] + [file for name, file in present.items() if name not in names]
@@ -204,7 +204,7 @@ def made(file: Path) -> TablePart:
     footer = metadata(file)
     names = footer.schema.to_arrow_schema().names
     order, times = (next((name for name in choice if name in names), None) for choice in (_SEQUENCE, _TIME))
-    return TablePart(file.name, footer.num_rows, _range(file, footer, order), _range(file, footer, times), _seal(file))
+    return TablePart(file.name, footer.num_rows, _range(file, footer, order), _range(file, footer, times), digest(file))
 
 
 def _range(file: Path, footer: pq.FileMetaData, name: str | None) -> Range | None:
@@ -238,7 +238,8 @@ def _names(file: Path) -> Iterator[str]:
         raise unreadable(file) from error
 
 
-def _seal(file: Path) -> str | None:
+def digest(file: Path) -> str | None:
+    """The digest in a part file, unchecked; ``None`` without one. TableError."""
     try:
         return parquet_seal(file)
     except OSError as error:

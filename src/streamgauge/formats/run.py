@@ -1,35 +1,29 @@
 """Run folders: ``run.json`` and Parquet tables, written while a run is observed; its verdict (docs/run-folder.md)."""
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
-from itertools import accumulate, islice, pairwise
+from itertools import islice
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import Any, Self, TypeAlias
 
-import pyarrow as pa
-
 from streamgauge.formats import tables
 from streamgauge.formats.fields import FieldError, decode, encode
 from streamgauge.formats.manifest import NAME, TableError, commit, manifest
+from streamgauge.formats.paged import PagedRecords, read_records
 from streamgauge.formats.places import Place, RemotePlace, place
 from streamgauge.formats.seals import SealError, seal, unseal
+from streamgauge.formats.windows import WINDOW_RECORDS, WINDOWS
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, Run, RunHeader, Sample
-from streamgauge.model.verdict import Verdict, WindowVerdict
+from streamgauge.model.verdict import Verdict
 
 _VERDICT = "streamgauge verdict"
 """The format of verdict.json, of the same version."""
-
-_LATER = ("late",)
-"""Columns that folders of earlier versions lack."""
-
-WINDOWS = tables.schema_of(WindowVerdict, _LATER)
-"""The columns of windows.parquet, one row per window verdict, named like its fields."""
 
 
 def write_verdict(path: str | Path, verdict: Verdict) -> None:
@@ -37,17 +31,13 @@ def write_verdict(path: str | Path, verdict: Verdict) -> None:
     root = Path(path)
     folder = root / "windows.parquet"
     try:
-        tables.write_part(folder, 0, windows_table(verdict.windows))
-        commit(folder)
+        if not (isinstance(verdict.windows, PagedRecords) and verdict.windows.is_of(folder)):
+            tables.write_groups(folder, 0, WINDOWS, WINDOW_RECORDS.pages(verdict.windows))
+            commit(folder)
     except TableError as error:
         raise RunError(str(error)) from error
     data = {"format": _VERDICT, "version": VERSION, "verdict": encode(verdict, leave_out={"windows"})}
     write_json(root / "verdict.json", data)
-
-
-def windows_table(windows: Sequence[WindowVerdict]) -> pa.Table:
-    """Window verdicts as a table (``WINDOWS``)."""
-    return tables.table_of(WINDOWS, windows)
 
 
 def read_verdict(path: str | Path) -> Verdict:
@@ -56,7 +46,8 @@ def read_verdict(path: str | Path) -> Verdict:
     file = root / "verdict.json"
     data = read_json(file, _VERDICT, VERSION)
     try:
-        return decode(Verdict, data.get("verdict"), "verdict", {"windows": _windows(root)})
+        windows = read_records(root / "windows.parquet", WINDOW_RECORDS)
+        return decode(Verdict, data.get("verdict"), "verdict", {"windows": windows})
     except FieldError as error:
         raise RunError(f"{file}: field {error}") from error
     except TableError as error:
@@ -69,34 +60,6 @@ def stored_verdict(path: Path) -> Verdict | None:
         return read_verdict(path)
     except RunError:
         return None
-
-
-def _windows(root: Path) -> tuple[WindowVerdict, ...]:
-    return window_verdicts(tables.read(root / "windows.parquet", WINDOWS, _LATER))
-
-
-def window_verdicts(table: pa.Table) -> tuple[WindowVerdict, ...]:
-    """The window verdicts of a table (``windows_table``)."""
-    columns = [_values(name, table[name]) for name in WINDOWS.names]
-    return tuple(WindowVerdict(*values) for values in zip(*columns, strict=True))
-
-
-def _values(name: str, column: pa.ChunkedArray) -> Sequence[Any]:
-    if pa.types.is_list(column.type):
-        return _bags(column)
-    values: list[Any] = column.to_pylist()
-    if name in _LATER:
-        return [bool(value) for value in values]
-    return [pair and tuple(pair) for pair in values] if pa.types.is_fixed_size_list(column.type) else values
-
-
-def _bags(column: pa.ChunkedArray) -> list[Sequence[Any]]:
-    bags: list[Sequence[Any]] = []
-    for chunk in column.chunks:
-        rows = tables.lists(pa.chunked_array([chunk.flatten()], type=pa.list_(pa.string())))
-        borders = accumulate(chunk.value_lengths().to_pylist(), initial=0)
-        bags.extend(tuple(rows[begin:end]) for begin, end in pairwise(borders))
-    return bags
 
 
 _SEALED = ("static", *tables.TABLES, "rows")

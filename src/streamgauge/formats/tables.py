@@ -256,12 +256,24 @@ def batches(path: Path, schema: pa.Schema, optional: Collection[str] = ()) -> It
     ``optional`` columns that a file lacks are null. Columns that are dictionaries in the schema are read as such, which
     stores each distinct text of a row group once.
     """
-    encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
     for file in files(path):
-        with opened(file, encoded) as parquet:
-            names = [name for name in schema.names if name in parquet.schema_arrow.names]
-            for batch in parquet.iter_batches(2 * _BATCH if encoded else _BATCH, columns=names):
-                yield file, conform(batch, schema, str(file), optional)
+        for batch in file_batches(file, schema, optional):
+            yield file, batch
+
+
+def file_batches(
+    file: Path,
+    schema: pa.Schema,
+    optional: Collection[str] = (),
+    size: int = _BATCH,
+    groups: Sequence[int] | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """``batches`` of a file, of ``size`` rows each; ``groups`` are the row groups that are read, all by default."""
+    encoded = [field.name for field in schema if pa.types.is_dictionary(field.type)]
+    with opened(file, encoded) as parquet:
+        names = [name for name in schema.names if name in parquet.schema_arrow.names]
+        for batch in parquet.iter_batches(2 * size if encoded else size, row_groups=groups, columns=names):
+            yield conform(batch, schema, str(file), optional)
 
 
 @contextmanager

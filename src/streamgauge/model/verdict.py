@@ -1,7 +1,9 @@
 """Verdicts: how right and how late a run is, per window and as a whole."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from itertools import islice
 from typing import Final, Literal, TypeAlias
 
 from streamgauge.model.tabular import SHOWN, html_table, shown
@@ -140,7 +142,7 @@ class Verdict:
     late: int
     max_delay: float | None
     variables: tuple[str, ...]
-    windows: tuple[WindowVerdict, ...]
+    windows: Sequence[WindowVerdict]
     tolerance: str = ""
     reason: str = ""
     other_clock: tuple[str, float, float] | None = None
@@ -155,7 +157,8 @@ class Verdict:
 
     def _repr_html_(self) -> str:
         """The verdict with the windows that were not answered as expected, for notebooks."""
-        wrong = [window for window in self.windows if not window.right or window.late]
+        wrong = (window for window in self.windows if not window.right or window.late)
+        listed = tuple(islice(wrong, SHOWN))
         summary = [
             ("verdict", str(self.judgement)),
             *([("reason", self.reason)] if self.reason else []),
@@ -169,9 +172,9 @@ class Verdict:
         head = ("window", "instant (ms)", "precision", "recall", "expected", "got")
         rows = [
             (str(report.index), f"{report.instant}", f"{report.precision:.2f}", f"{report.recall:.2f}", *_sizes(report))
-            for report in wrong[:SHOWN]
+            for report in listed
         ]
-        detail = html_table(head, rows, "windows not as expected", len(wrong) - len(rows)) if wrong else ""
+        detail = html_table(head, rows, "windows not as expected", sum(1 for _ in wrong)) if rows else ""
         return html_table(("verdict", ""), summary) + detail
 
 

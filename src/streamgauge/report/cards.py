@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import islice
 
 from streamgauge.model.phrases import counted
 from streamgauge.model.run import RunHeader
@@ -24,11 +25,12 @@ def findings(unit: str, verdict: Verdict) -> tuple[str, ...]:
 
 def late_ones(unit: str, verdict: Verdict) -> Iterator[str]:
     """A sentence on the reports that were later than allowed, with the delays of the first ones."""
-    late = [window for window in verdict.windows if window.late]
-    if not late:
+    late = (window for window in verdict.windows if window.late)
+    shown = ", ".join(f"{unit} {window.index:,} ({duration(window.delay)})" for window in islice(late, NAMED))
+    if not shown:
         return
-    shown = ", ".join(f"{unit} {window.index:,} ({duration(window.delay)})" for window in late[:NAMED])
-    more = f" and {len(late) - NAMED:,} more" if len(late) > NAMED else ""
+    others = sum(1 for _ in late)
+    more = f" and {others:,} more" if others else ""
     bound = "" if verdict.delay_bound is None else f" than {duration(verdict.delay_bound)}"
     yield f"Later{bound}: {shown}{more}."
 

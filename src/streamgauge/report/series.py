@@ -6,7 +6,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from functools import cached_property, partial
 from itertools import accumulate
-from statistics import median
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -212,8 +211,8 @@ def varying(traits: Sequence[Mapping[str, str]]) -> tuple[str, ...]:
 
 def median_delay(windows: Sequence[WindowVerdict]) -> float | None:
     """The median delay (ms) of the reports, ``None`` if there is none."""
-    delays = [window.delay for window in windows if window.delay is not None]
-    return median(delays) if delays else None
+    delays = np.fromiter((window.delay for window in windows if window.delay is not None), float)
+    return float(np.median(delays)) if len(delays) else None
 
 
 def delay_of(window: WindowVerdict) -> str:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from itertools import compress
+from itertools import compress, islice
 from typing import TYPE_CHECKING, NamedTuple
 
 from rich.console import Group, RenderableType
@@ -44,11 +44,11 @@ def verdict_lines(header: RunHeader, verdict: Verdict) -> RenderableType:
         parts.append(Text(f"  The engine failed. {header.failure}", style="red"))
     parts.extend(Text("  " + sentence) for sentence in findings(unit, verdict))
     parts.append(_figures([*(_scores(verdict) if verdict.windows else ()), *facts_of(header, [verdict])[2:]]))
-    bad = [window for window in verdict.windows if state(window) != "right"]
-    if bad:
-        parts.append(_table(bad[:LISTED], unit, scope_borders(header.query, header.semantics)))
-    if len(bad) > LISTED:
-        parts.append(Text(f"  and {counted(len(bad) - LISTED, f'more {unit}')}"))
+    bad = (window for window in verdict.windows if state(window) != "right")
+    if listed := list(islice(bad, LISTED)):
+        parts.append(_table(listed, unit, scope_borders(header.query, header.semantics)))
+    if more := sum(1 for _ in bad):
+        parts.append(Text(f"  and {counted(more, f'more {unit}')}"))
     return Group(*parts)
 
 

@@ -10,7 +10,17 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.semantics import R2S, Grain, Origin
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, best_possible, check, decide, in_columns, unknown
+from streamgauge.oracle.judging.oracle import (
+    JudgedWindow,
+    JudgingRules,
+    RowScores,
+    Scored,
+    best_possible,
+    check,
+    decide,
+    in_columns,
+    unknown,
+)
 from streamgauge.semantics.profiles import RSPQL
 from tests.notation import stream
 from tests.oracle.runs import TEXT, right_run
@@ -120,7 +130,11 @@ def test_of_candidates_with_equal_rows_the_one_with_fewest_missed_reports_wins()
     wrong = replace(whole.windows[0], precision=0.0, recall=0.0, true_positives=0)
     gone = replace(whole.windows[1], report=None, recall=1.0, expected=0, actual=0, true_positives=0)
     missed = {0: 2, 1: 1, 2: 3}
-    found = decide(run, lambda t0: replace(whole, windows=(wrong, *[gone] * missed.get(t0, 4))), 0, JudgingRules())
+
+    def score(t0: int):
+        return Scored.of((), map(JudgedWindow, (wrong, *[gone] * missed.get(t0, 4))), None)
+
+    found = decide(run, score, 0, JudgingRules())
     assert (found.t0, found.missed) == (1, 1)
 
 

@@ -25,7 +25,7 @@ from streamgauge.oracle.expected.reports import ContentChange, ExpectChanges, Ne
 from streamgauge.oracle.judging.align import align
 from streamgauge.oracle.judging.compare import similarity
 from streamgauge.oracle.judging.metrics import DueTime, Unit, due_time, judge, ratio
-from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, Score, Scored, in_columns
+from streamgauge.oracle.judging.oracle import JudgedWindow, JudgingRules, RowScores, Score, Scored, in_columns
 from streamgauge.oracle.judging.units import may_be_open
 from streamgauge.oracle.worlds.blank_nodes import has_blanks
 from streamgauge.oracle.worlds.membership import Overlap
@@ -62,10 +62,9 @@ def by_changes(run: Run, changes: ExpectChanges, rows: RowScores, rules: Judging
         nets = [report.net for report in reports]
         if any(map(has_blanks, (*nets_received, *nets))):
             return rows(t0)
-        windows = tuple(_units(reports, answers, names, Beside(nets, nets_received), due_time(run), rules.witnesses))
-        if may_be_open(form) and not all(window.right for window in windows):
-            return rows(t0)
-        return Scored(names, windows)
+        windows = _units(reports, answers, names, Beside(nets, nets_received), due_time(run), rules.witnesses)
+        scored = Scored.of(names, map(JudgedWindow, windows), rules.max_delay)
+        return rows(t0) if may_be_open(form) and scored.totals.wrong else scored
 
     return score
 

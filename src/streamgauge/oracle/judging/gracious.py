@@ -13,6 +13,7 @@ from dataclasses import dataclass, replace
 from math import isqrt
 from typing import Final, Protocol
 
+from streamgauge.formats.windows import gathered_windows
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, View
@@ -78,7 +79,7 @@ def gracious(
     scored = (units or RowScores(run, definition(elements), JudgingRules()).units)(verdict.t0)
     search = _BorderSearch(run, elements, verdict.t0, BUDGET)
     fits = search.fits(scored, progress)
-    windows = tuple(map(_with, verdict.windows, scored, fits))
+    windows = gathered_windows(map(_with, verdict.windows, scored, fits))
     notes = cautions(search.plain.near, search.plain.unsearched)
     return replace(verdict, windows=windows, cautions=(*verdict.cautions, *notes))
 

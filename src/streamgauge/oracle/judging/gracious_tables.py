@@ -15,6 +15,7 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from streamgauge.formats.tables import lists
+from streamgauge.formats.windows import gathered_windows
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run
@@ -58,7 +59,7 @@ def gracious_tables(
         fits |= dict(zip((one.index for one in wrong), sought, strict=True))
         reach = run.header.query.windows[0].window.slide // narrow
         wrong = [one for one in wrong if not _is_nearest(fits[one.index].fit, answered[one.index], reach)]
-    windows = tuple(
+    windows = gathered_windows(
         fitted(one, answered[one.index].views[0], fit)
         if one.index in fits and (fit := fits[one.index].fit) is not None
         else one

@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
-from streamgauge.formats.run import WINDOWS, window_verdicts, windows_table
 from streamgauge.formats.tables import lists
+from streamgauge.formats.windows import WINDOWS, window_verdicts, windows_table
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
@@ -32,7 +32,7 @@ from streamgauge.oracle.expected.reports import Look
 from streamgauge.oracle.expected.stretches import Stretch, near, stretches, task_of, unit_by_unit, with_tasks
 from streamgauge.oracle.judging.hand_overs import due_times, hand_overs
 from streamgauge.oracle.judging.metrics import Unit, due_time, judge
-from streamgauge.oracle.judging.oracle import JudgingRules, Scored, in_columns, matched
+from streamgauge.oracle.judging.oracle import JudgedWindow, JudgingRules, Scored, in_columns, matched
 from streamgauge.oracle.judging.units import is_right
 from streamgauge.oracle.worlds.legality import ReportLegality
 from streamgauge.semantics.arrivals import Contents
@@ -118,7 +118,8 @@ class InstantJudging:
         table = judged(rows.asTable().partitionBy("unit")).toArrow()
         if pc.any(table.column("depends")).as_py():
             raise NotByInstantError("differences to an answer that the query leaves open")
-        return _scored(table, columns(Snapshot(query).variables, operator(query, semantics)))
+        names = columns(Snapshot(query).variables, operator(query, semantics))
+        return Scored.of(names, _judged_windows(table), self.rules.max_delay)
 
     def _tasks(self, due: DueTable, units: dict[int, int]) -> Iterator[tuple[DueReport | None, JudgedStretch]]:
         """The stretches of ``due`` with their reach; ``units`` gets the unit of the answer at each position.
@@ -142,11 +143,9 @@ class InstantJudging:
 _NO_REPORTS: Final = Stretch(0, (), ())
 
 
-def _scored(table: pa.Table, names: tuple[str, ...]) -> Scored:
-    """The scores from the verdicts of all units, with their answers numbered through."""
+def _judged_windows(table: pa.Table) -> Iterator[JudgedWindow]:
+    """The verdicts of all units, with their answers numbered through."""
     ordered = table.sort_by([("unit", "ascending"), ("index", "ascending")])
-    retyped = sorted(pc.unique(pc.list_flatten(ordered.column("retyped"))).to_pylist())
-    unknown = {index: text for index, text in enumerate(ordered.column("unknown").to_pylist()) if text}
     keys = ordered.select(["report", "position"])
     known = np.flatnonzero(pc.and_(*map(pc.is_valid, keys.columns)).to_numpy())
     numbers = np.full(len(keys), -1)
@@ -154,7 +153,8 @@ def _scored(table: pa.Table, names: tuple[str, ...]) -> Scored:
     numbers[known] = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
     own = {"index": pa.array(np.arange(len(keys))), "report": pa.array(numbers, mask=numbers < 0)}
     windows = pa.table({name: own.get(name, ordered.column(name)) for name in WINDOWS.names})
-    return Scored(names, window_verdicts(windows), tuple(names[place] for place in retyped), unknown)
+    further = (ordered.column(name).to_pylist() for name in ("unknown", "retyped"))
+    return map(JudgedWindow, window_verdicts(windows), *further)
 
 
 def _judging(run: Run, t0: int, rules: JudgingRules, *, chosen: bool) -> Callable[[int, pa.Table], pa.Table]:

@@ -1,7 +1,7 @@
 """Precision, recall and delay: one definition for every report policy (docs/semantics.md, Scores)."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import accumulate
@@ -215,15 +215,51 @@ def _delay(report: ExpectedReport | None, answer: Answer | None, due_time: DueTi
     return None if due is None else (answer.received - due) / 1e6
 
 
-def totals(verdicts: Sequence[WindowVerdict]) -> tuple[float, float]:
-    """Micro-averaged precision and recall of a run; (1, 1) if nothing was due and nothing was answered.
+@dataclass(slots=True)
+class Totals:
+    """The sums over window verdicts, as they are added one by one; ``max_delay`` in ms."""
 
-    A missed or surplus report without rows counts as one row, so that a run with one is never 1/1.
-    """
-    positives = sum(window.true_positives for window in verdicts)
-    actual = sum(window.actual for window in verdicts)
-    wanted = sum(window.expected for window in verdicts)
-    without_rows = [window for window in verdicts if not window.expected and not window.actual and not window.recall]
-    missed = sum(window.report is None for window in without_rows)
-    surplus = len(without_rows) - missed
-    return ratio(positives, actual + surplus, wanted + missed), ratio(positives, wanted + missed, actual + surplus)
+    positives: int = 0
+    actual: int = 0
+    expected: int = 0
+    wrong: int = 0
+    missed: int = 0
+    surplus: int = 0
+    late: int = 0
+    undecided: int = 0
+    max_delay: float | None = None
+    _missed_empty: int = 0
+    _surplus_empty: int = 0
+
+    def add(self, window: WindowVerdict) -> None:
+        """Add a window."""
+        self.positives += window.true_positives
+        self.actual += window.actual
+        self.expected += window.expected
+        self.wrong += not window.right
+        self.missed += window.report is None
+        self.surplus += not window.due
+        self.late += window.late
+        self.undecided += window.undecided
+        if window.delay is not None and (self.max_delay is None or window.delay > self.max_delay):
+            self.max_delay = window.delay
+        if not window.expected and not window.actual and not window.recall:
+            self._missed_empty += window.report is None
+            self._surplus_empty += window.report is not None
+
+    @property
+    def scores(self) -> tuple[float, float]:
+        """Micro-averaged precision and recall; (1, 1) if nothing was due and nothing was answered.
+
+        A missed or surplus report without rows counts as one row, so that a run with one is never 1/1.
+        """
+        actual, expected = self.actual + self._surplus_empty, self.expected + self._missed_empty
+        return ratio(self.positives, actual, expected), ratio(self.positives, expected, actual)
+
+
+def totals(verdicts: Iterable[WindowVerdict]) -> tuple[float, float]:
+    """Micro-averaged precision and recall of window verdicts (``Totals.scores``)."""
+    sums = Totals()
+    for window in verdicts:
+        sums.add(window)
+    return sums.scores

@@ -1,11 +1,12 @@
 """The oracle: a pure function from a run and its stream's expected reports to a verdict (docs/judging.md)."""
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cache
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, Self, TypeAlias
 
+from streamgauge.formats.windows import gathered_windows
 from streamgauge.model.answer import Answer
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Grain
@@ -14,7 +15,7 @@ from streamgauge.model.verdict import Evaluator, Judgement, Verdict, WindowVerdi
 from streamgauge.oracle.expected.reports import Expect
 from streamgauge.oracle.judging.align import whole
 from streamgauge.oracle.judging.compare import tolerance_sentence
-from streamgauge.oracle.judging.metrics import Unit, due_time, judge, last_answer, ratio, totals
+from streamgauge.oracle.judging.metrics import Totals, Unit, due_time, judge, last_answer, ratio
 from streamgauge.oracle.judging.units import Alignment, LegalUnits, in_order, is_right, may_be_open
 from streamgauge.oracle.worlds.legality import ReportLegality
 from streamgauge.oracle.worlds.slices import is_ordered, order_keys
@@ -39,18 +40,49 @@ Progress = Callable[[int, int], None]
 """Receives (done, total) in units of the step: candidates for t0, windows, models."""
 
 
+class JudgedWindow(NamedTuple):
+    """A window verdict; ``unknown`` says why it cannot be decided whether it is right, although it is not.
+
+    ``retyped`` are the places of columns whose numbers have another datatype than expected.
+    """
+
+    verdict: WindowVerdict
+    unknown: str = ""
+    retyped: Collection[int] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class Scored:
     """The scores of a run's answers under one t0: the columns of the expected rows, and the scored units.
 
-    ``retyped`` are columns whose numbers have another datatype than expected; ``unknown`` maps the indexes of windows
-    that are not right, but may be, to the reason why it cannot be decided.
+    ``retyped`` are columns whose numbers have another datatype than expected. ``unknown`` says why the first window
+    that is not right cannot be decided; it is empty if some window is certainly wrong, or none.
     """
 
     variables: tuple[str, ...]
-    windows: tuple[WindowVerdict, ...]
+    windows: Sequence[WindowVerdict]
+    totals: Totals
     retyped: tuple[str, ...] = ()
-    unknown: Mapping[int, str] = field(default_factory=dict)
+    unknown: str = ""
+
+    @classmethod
+    def of(cls, variables: tuple[str, ...], judged: Iterable[JudgedWindow], max_delay: float | None) -> Self:
+        """The scores of windows that are judged one by one; those delayed by more than ``max_delay`` (ms) are late."""
+        totals, retyped, reasons = Totals(), set[int](), dict[str, None]()
+
+        def added() -> Iterator[WindowVerdict]:
+            for window, unknown, places in judged:
+                late = max_delay is not None and window.delay is not None and window.delay > max_delay
+                timed = replace(window, late=True) if late else window
+                totals.add(timed)
+                retyped.update(places)
+                if not timed.right and not (unknown and reasons):  # the first reason, and whether one has none
+                    reasons[unknown] = None
+                yield timed
+
+        windows = gathered_windows(added())
+        undecided = "" if "" in reasons else next(iter(reasons), "")
+        return cls(variables, windows, totals, tuple(variables[place] for place in sorted(retyped)), undecided)
 
 
 Score = Callable[[int], Scored]
@@ -103,11 +135,12 @@ def decide(
     if run.header.failure is not None and not run.answers:
         return unknown(run, f"the engine failed before it answered: {run.header.failure}")
     best: Verdict | None = None
+    last = last_answer(run)
     candidates = origins(run.header.semantics, run.header.query.windows, first)
     for tried, t0 in enumerate(candidates, 1):
         # Candidates ascend and ties go to the smallest t0, so an equal bound is not worth scoring either.
         skipped = best is not None and bound is not None and bound(t0) <= _score(best)
-        verdict = None if skipped else _verdict(run, score(t0), t0, rules)
+        verdict = None if skipped else _verdict(run, score(t0), t0, rules, last)
         progress(tried, len(candidates))
         if verdict is None:
             continue
@@ -174,45 +207,33 @@ _ROUNDING: Final = 1 + 1e-9
 """Factor that keeps the bound on F1 above the value itself, whatever either is rounded to."""
 
 
-def _verdict(run: Run, scored: Scored, t0: int, rules: JudgingRules) -> Verdict:
-    header, windows = run.header, _timed(scored.windows, rules.max_delay)
-    delays = [window.delay for window in windows if window.delay is not None]
-    late = sum(window.late for window in windows)
-    wrong = [window.index for window in windows if not window.right]
-    right = not wrong and header.failure is None
-    open_ = bool(wrong) and header.failure is None and all(index in scored.unknown for index in wrong)
-    precision, recall = totals(windows)
-    judgement = (Judgement.LATE if late else Judgement.RIGHT) if right else Judgement.WRONG
+def _verdict(run: Run, scored: Scored, t0: int, rules: JudgingRules, last: float | None) -> Verdict:
+    """The verdict from the scores under a t0; ``last`` is the arrival of the last answer (``last_answer``)."""
+    header, totals = run.header, scored.totals
+    right = not totals.wrong and header.failure is None
+    open_ = bool(scored.unknown) and header.failure is None
+    precision, recall = totals.scores
+    judgement = (Judgement.LATE if totals.late else Judgement.RIGHT) if right else Judgement.WRONG
     return Verdict(
         judgement=Judgement.UNKNOWN if open_ else judgement,
         evaluator=rules.evaluator,
         t0=t0,
         precision=precision,
         recall=recall,
-        missed=sum(window.report is None for window in windows),
-        surplus=sum(not window.due for window in windows),
-        late=late,
-        max_delay=max(delays, default=None),
+        missed=totals.missed,
+        surplus=totals.surplus,
+        late=totals.late,
+        max_delay=totals.max_delay,
         variables=scored.variables,
-        windows=windows,
+        windows=scored.windows,
         tolerance=tolerance_sentence(header.query.form, scored.retyped, exact_datatypes=rules.exact_datatypes)
         + _order_sentence(header),
-        reason=header.failure or (scored.unknown[wrong[0]] if open_ else ""),
-        last_answer=last_answer(run),
-        undecided=sum(window.undecided for window in windows),
+        reason=header.failure or scored.unknown,
+        last_answer=last,
+        undecided=totals.undecided,
         delay_bound=rules.max_delay,
         horizon=header.advanced_to,
         retyped=scored.retyped,
-    )
-
-
-def _timed(windows: tuple[WindowVerdict, ...], bound: float | None) -> tuple[WindowVerdict, ...]:
-    """The windows, with ``late`` set where the delay exceeds the bound (ms)."""
-    if bound is None:
-        return windows
-    return tuple(
-        replace(window, late=True) if window.delay is not None and window.delay > bound else window
-        for window in windows
     )
 
 
@@ -227,10 +248,11 @@ class RowScores:
         """The scores under one t0 (ms)."""
         when = due_time(self._run)
         names, units = self._matched(t0)
-        windows = tuple(judge(index, unit, when, self._rules.witnesses) for index, unit in enumerate(units))
-        retyped = frozenset[int]().union(*(unit.both.retyped for unit in units))
-        reasons = {index: unit.unknown for index, unit in enumerate(units) if unit.unknown}
-        return Scored(names, windows, tuple(names[place] for place in sorted(retyped)), reasons)
+        judged = (
+            JudgedWindow(judge(index, unit, when, self._rules.witnesses), unit.unknown, unit.both.retyped)
+            for index, unit in enumerate(units)
+        )
+        return Scored.of(names, judged, self._rules.max_delay)
 
     def units(self, t0: int) -> list[Unit]:
         """Due reports aligned with answers; the last t0's are cached, because gracious mode asks again."""

@@ -35,7 +35,7 @@ from streamgauge.oracle.judging.gracious_tables import gracious_tables
 from streamgauge.oracle.judging.hand_overs import by_arrival_table, handed_over
 from streamgauge.oracle.judging.instant_tasks import RECORDED, InstantJudging, NotByInstantError
 from streamgauge.oracle.judging.metrics import Unit, judge, ratio
-from streamgauge.oracle.judging.oracle import JudgingRules, Progress, Scored, compared_order, decide
+from streamgauge.oracle.judging.oracle import JudgedWindow, JudgingRules, Progress, Scored, compared_order, decide
 from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.restatement import is_compared_by_term
 from streamgauge.query.stamps import reads_time
@@ -223,8 +223,9 @@ class TableJudging:
         counts = _totals(counted)
         wrong = [unit for unit, _ in units if len({*counts.get(unit, RowCounts())}) > 1]
         witnesses = _witnesses(counted, wrong, self.rules.witnesses) if wrong else {}
-        windows = self._windows(answered.due, units, counts, witnesses)
-        return Scored(self._names, tuple(replace(window, index=place) for place, window in enumerate(windows)))
+        windows = enumerate(self._windows(answered.due, units, counts, witnesses))
+        judged = (JudgedWindow(replace(window, index=index)) for index, window in windows)
+        return Scored.of(self._names, judged, self.rules.max_delay)
 
     def _by_instant(self, answered: Answered, named: Mapping[int, Sequence[int]]) -> list[Pair]:
         """Due reports (units) paired with the answers (positions) of their instants, in order of time."""
