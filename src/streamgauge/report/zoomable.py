@@ -66,10 +66,10 @@ def _drawn(series: Sequence[Series], one: Series, number: int) -> DrawnRun:
 
 def _address(verdict: Verdict, listed: Mapping[int, str]) -> Callable[[WindowVerdict], str]:
     """The links of reports that are not right to their lines in the page's tables."""
-    places = {id(window): place for place, window in enumerate(verdict.windows)}
+    places = {window.index: place for place, window in enumerate(verdict.windows)}
 
     def address(window: WindowVerdict) -> str:
-        anchor = listed.get(places[id(window)], "")
+        anchor = listed.get(places[window.index], "")
         return f"#{anchor}" if anchor and state(window) != "right" else ""
 
     return address
