@@ -14,16 +14,15 @@ from typing import ClassVar, cast
 
 from streamgauge.model.mistake import obstacle
 from streamgauge.servers.durability import Witness, WitnessFile, explained, open_beside, open_private, unreadable
+from streamgauge.servers.sealed.seal import Seal, new_id
 from streamgauge.servers.sealed.soundness import (
     JournalError,
     NotWrittenError,
+    RowSeal,
     Schema,
-    Seal,
-    Sealed,
     checked,
     log_of,
     mark_of,
-    new_name,
     packed,
     refuse_vanished,
     row_sum,
@@ -106,52 +105,47 @@ class SealedDatabase:
         if new:
             run("BEGIN IMMEDIATE")
             self.schema.create(self._database)
-        elif version == self.schema.before:
-            assert self.schema.upgrade is not None
-            self.schema.upgrade(self._path, self._database)
-        if new or version == self.schema.before:
             self._begin()
         else:
-            self._resume(*checked(self.schema, self._path, self._database, before), before)
+            self._resume(checked(self.schema, self._path, self._database, before), before)
 
     def _refuse_version(self, version: int, *, new: bool, begun: bool) -> None:
-        """JournalError for an unsupported version, or an older one where the witness shows that a newer existed."""
+        """JournalError for another version, also where only the witness shows that a journal existed."""
         schema, path = self.schema, self._path
         if begun and version != schema.version:
             raise JournalError(
                 f"{path}: damaged: page 1 or the log: its version is {version} and that of the journal that was kept"
                 f" here is {schema.version}: {schema.advice(path)}; to begin anew remove {mark_of(path).name} too"
             )
-        if not new and version not in (schema.before, schema.version):
+        if not new and version != schema.version:
             raise JournalError(f"{path}: its version is {version}, this reads {schema.version}: name another file")
 
     def _begin(self) -> None:
         """Name and seal a journal in the transaction that created its tables; change 0 is only there for the seal."""
-        run, name, newest = self._database.execute, new_name(), self.schema.newest
+        run, name, newest = self._database.execute, new_id(), self.schema.newest
         run("INSERT INTO journal VALUES (?, ?)", (name, row_sum("journal", (name,))))
-        if run(f"SELECT 1 FROM {newest}").fetchone() is None:
-            run(f"INSERT INTO {newest} VALUES (0, ?, NULL)", (row_sum(newest, (0,)),))
-        sealed = self._counted(1)
-        run(f"UPDATE {newest} SET seal = ?", (packed(sealed),))
+        run(f"INSERT INTO {newest} VALUES (0, ?, NULL)", (row_sum(newest, (0,)),))
+        seal = Seal(name, 1, *self._counted())
+        run(f"UPDATE {newest} SET seal = ?", (packed(seal),))
         run("COMMIT")
-        self._resume(name, sealed, None)
+        self._resume(seal, None)
 
-    def _counted(self, number: int) -> Sealed:
-        """The seal of all rows, for the transaction of that number."""
+    def _counted(self) -> tuple[int, int]:
+        """The number of all rows, and the sum of their checksums."""
         queries = [f"SELECT count(*), coalesce(sum(sum), 0) FROM {table}" for table in self.schema.tables]
         counts = [self._database.execute(query).fetchone() for query in queries]
-        return Sealed(number, sum(rows for rows, _ in counts), sum(total for _, total in counts) & (1 << 63) - 1)
+        return sum(rows for rows, _ in counts), sum(total for _, total in counts)
 
-    def _resume(self, name: bytes, sealed: Sealed, before: Witness | None) -> None:
+    def _resume(self, seal: Seal, before: Witness | None) -> None:
         """Continue from a seal, and make the witness agree with it."""
-        self._seal = Seal(name, sealed)
+        self._seal = RowSeal(seal)
         self._inserts = {table: self._insertion(table) for table in self.schema.tables}
         self._recall()
-        self._cursor, self._sealed = self._database.cursor(), cast(Sealed | None, None)
+        self._cursor, self._sealed = self._database.cursor(), cast(Seal | None, None)
         self._mark = open_beside(mark_of(self._path))
         self._witness = WitnessFile(self._mark)
-        if sealed.witness(name) != before:
-            self._witness.begin(sealed.witness(name))
+        if seal.witness != before:
+            self._witness.begin(seal.witness)
 
     def _insertion(self, table: str) -> str:
         columns = len(self._database.execute(f"PRAGMA table_info({table})").fetchall())
@@ -220,7 +214,7 @@ class SealedDatabase:
         with self.transaction():
             yield self._database
             self._recall()
-            self._seal.count(self._counted(0))
+            self._seal.count(*self._counted())
 
     def _roll_back(self) -> None:
         """Restore the database and the cached figures to the state before the transaction."""

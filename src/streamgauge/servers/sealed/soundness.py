@@ -1,12 +1,8 @@
 """Soundness of a journal: checksums, and a check that finds damaged, missing and outdated rows and pages.
 
-A row's checksum detects changed bits. The seal, the number of rows and the sum of their checksums, detects that a row
-is missing, duplicated, or outdated. Row checksums are the CRC-32 (ISO 3309) of the MessagePack of the values, so that
-text, numbers and NULL are distinguished. Every transaction rewrites the seal, in the row of the newest change, whose
-page is written anyway.
-
-A worked example: rows with the checksums 3, 5 and 9 have the seal (3, 17). If the row 5 is lost the count is 2; if it
-is replaced by an older version of itself with the checksum 4, the sum is 16.
+Row checksums are the CRC-32 (ISO 3309) of the MessagePack of the values, so that text, numbers and NULL are
+distinguished. Every transaction rewrites the seal (``seal``), in the row of the newest change, whose page is written
+anyway.
 """
 
 import fcntl
@@ -16,13 +12,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from struct import Struct
-from typing import Final, NamedTuple
+from typing import Final
 from zlib import crc32
 
 import msgspec
 
 from streamgauge.model.mistake import MistakeError
 from streamgauge.servers.durability import Inspection, Witness, unreadable
+from streamgauge.servers.sealed.seal import RunningSeal, Seal, vanished
 
 
 class JournalError(MistakeError, RuntimeError):
@@ -38,8 +35,7 @@ class Schema:
     """The tables of a kind of journal, each with a column ``sum``: the checksum of the columns before it.
 
     The table ``newest`` has one row: a number, its checksum, and the seal of all rows. ``keys`` gives the order of rows
-    for tables without rowid. ``advice`` returns the remedy for a damaged file. ``upgrade`` converts a journal of the
-    version ``before`` and leaves the transaction open.
+    for tables without rowid. ``advice`` returns the remedy for a damaged file.
     """
 
     version: int
@@ -48,8 +44,6 @@ class Schema:
     advice: Callable[[Path], str]
     indexes: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
-    before: int | None = None
-    upgrade: Callable[[Path, sqlite3.Connection], None] | None = None
 
     @property
     def statements(self) -> dict[str, str]:
@@ -69,8 +63,6 @@ class Schema:
 
 _OWN_NAME: Final = {"journal": "CREATE TABLE journal (name BLOB NOT NULL, sum INTEGER NOT NULL)"}
 
-_WRAP: Final = (1 << 63) - 1
-"""SQLite's integers are signed, so totals are kept to 63 bits."""
 _BODY: Final = Struct(">QQQ")
 _SUM: Final = 4
 _encode = msgspec.msgpack.Encoder().encode
@@ -92,86 +84,33 @@ def row_sum(table: str, values: Sequence[object]) -> int:
     return crc32(_encode(values), _SEEDS[table])
 
 
-class Sealed(NamedTuple):
-    """A seal: the number of the last transaction, the number of rows, the sum of their checksums modulo 2^63."""
-
-    number: int
-    rows: int
-    total: int
-
-    def witness(self, journal: bytes) -> Witness:
-        """The witness of the seal, for the file beside the journal with that id (16 bytes)."""
-        return Witness(journal, self.number, self.rows + (self.total << 1) & _WRAP)
-
-
-class Seal:
-    """The seal during a transaction; ``sealed`` is that of the last committed one."""
-
-    def __init__(self, journal: bytes, sealed: Sealed) -> None:
-        self.journal, self.sealed = journal, sealed
-        self._rows, self._total = sealed.rows, sealed.total
-
-    def enter(self, value: int) -> None:
-        """Count a new row by its checksum."""
-        self._rows += 1
-        self._total += value
+class RowSeal(RunningSeal):
+    """The seal of a journal during a transaction."""
 
     def entered(self, table: str, row: Sequence[object]) -> int:
         """Count a new row; returns its checksum."""
         value = crc32(_encode(row), _SEEDS[table])
-        self._rows += 1
+        self._records += 1
         self._total += value
         return value
 
-    def leave(self, value: int) -> None:
-        """Subtract a deleted row by its checksum."""
-        self._rows -= 1
-        self._total -= value
 
-    def count(self, sealed: Sealed) -> None:
-        """Replace the counts by those of a full scan."""
-        _, self._rows, self._total = sealed
-
-    @property
-    def next(self) -> Sealed:
-        """The seal of the current transaction."""
-        return Sealed(self.sealed.number + 1, self._rows, self._total & _WRAP)
-
-    def commit(self, sealed: Sealed) -> Witness:
-        """Note that a transaction was committed; returns the new witness."""
-        self.sealed = sealed
-        self._total = sealed.total
-        return sealed.witness(self.journal)
-
-    def roll_back(self) -> None:
-        """Note that a transaction was rolled back."""
-        _, self._rows, self._total = self.sealed
-
-
-def packed(sealed: Sealed) -> bytes:
-    """A seal as bytes, followed by its own checksum."""
-    body = _BODY.pack(*sealed)
+def packed(seal: Seal) -> bytes:
+    """A seal as bytes, without the journal's id, followed by its own checksum."""
+    body = _BODY.pack(*seal[1:])
     return body + crc32(body).to_bytes(_SUM)
 
 
-def new_name() -> bytes:
-    """A new random id for a journal."""
-    return os.urandom(16)
-
-
-def read_name(database: sqlite3.Connection) -> bytes | None:
-    """The id of a journal; ``None`` if it is missing or its checksum is wrong."""
-    row = database.execute("SELECT name, sum FROM journal").fetchone()
-    return row[0] if row is not None and row_sum("journal", row[:1]) == row[1] else None
-
-
-def read_seal(schema: Schema, database: sqlite3.Connection) -> Sealed | None:
-    """The stored seal; ``None`` if it is missing or its checksum is wrong."""
+def read_seal(schema: Schema, database: sqlite3.Connection) -> Seal | None:
+    """The stored seal; ``None`` if it or the journal's id is missing, or their checksums are wrong."""
+    name = database.execute("SELECT name, sum FROM journal").fetchone()
     row = database.execute(f"SELECT seal FROM {schema.newest}").fetchone()
+    if name is None or row_sum("journal", name[:1]) != name[1]:
+        return None
     if row is None or not isinstance(row[0], bytes) or len(row[0]) != _BODY.size + _SUM:
         return None
     body = row[0][:-_SUM]
-    return Sealed(*_BODY.unpack(body)) if crc32(body).to_bytes(_SUM) == row[0][-_SUM:] else None
+    return Seal(name[0], *_BODY.unpack(body)) if crc32(body).to_bytes(_SUM) == row[0][-_SUM:] else None
 
 
 def mark_of(path: Path) -> Path:
@@ -186,27 +125,15 @@ def log_of(path: Path) -> Path:
 
 def refuse_vanished(path: Path) -> None:
     """JournalError if a journal is missing or empty although another file shows that it had content."""
-    if _size(path):
-        return
-    beside = [file.name for file in (mark_of(path), log_of(path)) if _size(file)]
-    if beside:
-        state = "empty" if path.exists() else "missing"
-        raise JournalError(
-            f"{path}: damaged from its first byte on: the journal is {state} though {' and '.join(beside)} beside it"
-            f" was kept for it, and nothing of it can be saved: restore it from a copy, or remove {beside[0]} to begin"
-            " with an empty one"
-        )
+    if why := vanished(path, (mark_of(path), log_of(path))):
+        raise JournalError(f"{path}: {why}")
 
 
-def _size(path: Path) -> int:
-    return path.stat().st_size if path.exists() else 0
-
-
-def checked(schema: Schema, path: Path, database: sqlite3.Connection, mark: Witness | None) -> tuple[bytes, Sealed]:
-    """The id and seal of a sound journal; JournalError, in one sentence, if it is damaged."""
-    inspection, name, sealed = inspect(schema, database, mark)
-    if inspection.whole and sealed is not None and name is not None:
-        return name, sealed
+def checked(schema: Schema, path: Path, database: sqlite3.Connection, mark: Witness | None) -> Seal:
+    """The seal of a sound journal; JournalError, in one sentence, if it is damaged."""
+    inspection, seal = inspect(schema, database, mark)
+    if inspection.whole and seal is not None:
+        return seal
     rest = len(inspection.damages) - 1 + inspection.more
     more = f", and {rest} more" if rest > 0 else ""
     first = unreadable(path) or inspection.damages[0]
@@ -215,8 +142,8 @@ def checked(schema: Schema, path: Path, database: sqlite3.Connection, mark: Witn
 
 def inspect(
     schema: Schema, database: sqlite3.Connection, mark: Witness | None, inspection: Inspection | None = None
-) -> tuple[Inspection, bytes | None, Sealed | None]:
-    """All damage of an open journal, and its id and seal if they are readable; ``mark`` is its witness.
+) -> tuple[Inspection, Seal | None]:
+    """All damage of an open journal, and its seal if that is readable; ``mark`` is its witness.
 
     Damage is added to ``inspection``, which may have entries already.
     """
@@ -227,24 +154,24 @@ def inspect(
     for table in schema.tables:
         count, value = _check_rows(schema, database, table, inspection)
         rows, total = rows + count, total + value
-    name: bytes | None = None
-    sealed: Sealed | None = None
+    seal: Seal | None = None
     try:
-        name, sealed = read_name(database), read_seal(schema, database)
+        seal = read_seal(schema, database)
     except sqlite3.Error as error:
         inspection.note(f"tables journal and {schema.newest}", f"name and seal cannot be read ({error})")
-    if name is None or sealed is None:
+    if seal is None:
         inspection.note(
             f"tables journal and {schema.newest}", "the checksum of the journal's name or seal does not hold"
         )
-        return inspection, name, sealed
-    _check_mark(name, sealed, mark, inspection)
+        return inspection, seal
+    if (contradiction := seal.contradiction(mark)) is not None:
+        inspection.note(*contradiction)
     # Rows that other damage made unreadable are not counted, so the sums could not agree.
-    if inspection.whole and (rows, total & _WRAP) != sealed[1:]:
+    if inspection.whole and not seal.counts(rows, total):
         inspection.note(
-            "all tables", f"the rows are not those that were written ({rows:,} are there, {sealed.rows:,} were sealed)"
+            "all tables", f"the rows are not those that were written ({rows:,} are there, {seal.records:,} were sealed)"
         )
-    return inspection, name, sealed
+    return inspection, seal
 
 
 def _check_schema(schema: Schema, database: sqlite3.Connection, inspection: Inspection) -> None:
@@ -328,21 +255,6 @@ def _rows(
 ) -> Iterator[tuple[tuple[object, ...], tuple[object, ...]]]:
     """The keys of rows, and the rows."""
     return ((row[:keys], row[keys:]) for row in database.execute(query))
-
-
-def _check_mark(name: bytes, sealed: Sealed, mark: Witness | None, inspection: Inspection) -> None:
-    """Note a witness that is ahead of the journal or belongs to another one; lagging behind is allowed."""
-    if mark is None:
-        return
-    if mark.store != name:
-        inspection.note("table journal", "its name is another journal's than that of the mark beside it")
-    elif sealed.number < mark.number:
-        lost = mark.number - sealed.number
-        inspection.note(
-            f"after transaction {sealed.number:,}", f"{lost:,} acknowledged transactions are missing (log cut or lost)"
-        )
-    elif sealed.number == mark.number and sealed.witness(name) != mark:
-        inspection.note(f"transaction {sealed.number:,}", "it is not the one that was acknowledged")
 
 
 def in_use(path: Path) -> bool:

@@ -113,22 +113,6 @@ def test_a_damaged_store_is_refused_or_answers_as_before(
     assert refused > many // 3
 
 
-@pytest.mark.server
-@pytest.mark.parametrize("many", [32, pytest.param(1000, marks=pytest.mark.prove)])
-def test_a_damaged_store_without_checksums_ends_nothing_by_a_signal(
-    stores: dict[str, tuple[Path, dict[str, Path]]], asked: Callable[[Path], dict[str, Any]], tmp_path: Path, many: int
-) -> None:
-    plain(stores["loaded"][0], tmp_path / "plain")
-    refused = 0
-    for number in range(many):
-        draw, folder = random.Random(number), copied(tmp_path / "plain", tmp_path / str(number))
-        damage(folder, FILES[:1], {}, draw, KINDS[number % (len(KINDS) - 2)])
-        recovery.verify(folder)
-        refused += "refused" in asked(folder)
-        shutil.rmtree(folder)
-    assert refused > many // 3
-
-
 def sound(folder: Path) -> bool:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     found = recovery.verify(folder)
@@ -169,7 +153,7 @@ def test_the_command_line_says_one_sentence(
         main()
     said = capsys.readouterr().err
     assert (ended.value.code, said.count("\n")) == (2, 1), said
-    assert "it is empty though held beside it says that there were data" in said
+    assert "it is empty though held and lock.mdb beside it was kept for it" in said
 
 
 def test_a_store_cut_short_is_no_bus_error(stores: dict[str, tuple[Path, dict[str, Path]]], tmp_path: Path) -> None:
@@ -193,7 +177,7 @@ def test_an_emptied_store_is_not_made_anew(
         (folder / "data.mdb").touch()
     for _ in range(2):
         assert not recovery.verify(folder).whole
-        with pytest.raises(FolderError, match=f"{state} though .* says that there were data"):
+        with pytest.raises(FolderError, match=f"{state} though .* was kept for it, and nothing of it can be saved"):
             DiskStore(folder, KEEP)
 
 
@@ -263,33 +247,12 @@ def place(folder: Path, page: int | str) -> int:
     raise AssertionError(page)
 
 
-def test_a_store_without_checksums_opens_and_is_saved_with_them(tmp_path: Path) -> None:
-    folder = tmp_path / "old"
-    changed(tmp_path / "made", 1, 20)
-    plain(tmp_path / "made", folder)
-    store = DiskStore(folder, KEEP)
-    disk_store = DiskStore(tmp_path / "made", KEEP)
-    assert answers(store) == answers(disk_store)
-    assert store.change(*step(20), at=20) == disk_store.change(*step(20), at=20)
-    assert answers(store) == answers(disk_store)
-    store.close()
-    disk_store.close()
-    assert (folder / "held").stat().st_size == 0
-    assert recovery.verify(folder).whole
-    saved = recovery.save(folder, tmp_path / "new")
-    assert "quads" in saved.kept
-    assert (tmp_path / "new" / "held").stat().st_size > 0
-
-
-def plain(folder: Path, to: Path) -> None:
-    """A store as it was before there were checksums."""
-    to.mkdir()
-    with lmdb.open(str(folder)) as one, one.begin() as reading:
-        records = {key: value[:-4] for key, value in reading.cursor() if key != b"m:seal"}
-    with lmdb.open(str(to), map_size=1 << 26) as two, two.begin(write=True) as writing:
-        for key, value in {**records, b"m:format": b"1"}.items():
-            writing.put(key, value)
-    (to / "held").touch()
+def test_a_store_of_another_format_is_refused(stores: dict[str, tuple[Path, dict[str, Path]]], tmp_path: Path) -> None:
+    folder = copied(stores["changed"][0], tmp_path / "one")
+    with lmdb.open(str(folder)) as environment, environment.begin(write=True) as writing:
+        writing.put(b"m:format", b"1")
+    with pytest.raises(FolderError, match=r"damaged: .*--save-to NEW"):
+        DiskStore(folder, KEEP)
 
 
 def test_a_load_that_found_no_room_leaves_nothing(tmp_path: Path) -> None:

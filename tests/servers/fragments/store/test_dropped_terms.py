@@ -9,9 +9,10 @@ from hypothesis import strategies as st
 
 from streamgauge.servers.fragments import Quad
 from streamgauge.servers.fragments import store as keys_and_values
-from streamgauge.servers.fragments.store import Keep, history
+from streamgauge.servers.fragments.store import NAMED, TEXT, Keep, history
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import MemoryKeyValues, Store
+from streamgauge.servers.fragments.store.quad_keys import WIDTH
 from tests.servers.fragments.store.drawn import Step, all_matches, quads, steps
 from tests.servers.fragments.store.naive import Naive
 
@@ -58,9 +59,11 @@ def test_terms_of_graphs_that_come_and_go_are_dropped(keep: Keep | None) -> None
         gone = [(f"<urn:{index}>", "<urn:p>", '"0"', f"<urn:g{number - 1}>") for index in range(5)]
         come = [((f"<urn:{index}>", "<urn:p>", '"0"', f"<urn:g{number}>"), None) for index in range(5)]
         store.change(gone, come, number)
-    terms = sum(1 for _ in records.sizes(b"t"))
-    assert terms == sum(1 for _ in records.sizes(b"n"))
-    assert 8 <= terms < 30
+    numbers = [number.to_bytes(WIDTH) for number in range(400)]
+    texts = [text for number in numbers if (text := records.get(TEXT + number)) is not None]
+    assert 8 <= len(texts) < 30
+    assert all(records.get(NAMED + text) is not None for text in texts)
+    assert records.get(TEXT + numbers[-1]) is None
     assert {quad[3] for quad in store.page(EVERYTHING, 0, 99)} == {"<urn:g299>"}
     assert store.count((None, None, None, "<urn:g7>")) == 0
     store.change((), [(("<urn:0>", "<urn:p>", '"0"', "<urn:g7>"), None)], 300)

@@ -10,36 +10,36 @@ from streamgauge.servers.fragments.store import NAMED, TEXT
 from streamgauge.servers.fragments.store.memory import MemoryKeyValues
 from streamgauge.servers.fragments.store.quad_keys import WIDTH, MetHashes
 
-numbers = st.integers(0, 6).map(lambda number: number.to_bytes(WIDTH))
-texts = st.sampled_from([b"<a>", b"<b>", b'"c"'])
-keys = numbers.map(TEXT.__add__) | texts.map(NAMED.__add__) | st.sampled_from([b"n#digest", b"0block", b"m:terms"])
-writes = st.dictionaries(keys, st.none() | numbers | texts, max_size=6)
+others = st.dictionaries(st.sampled_from([b"n#digest", b"0block", b"m:terms"]), st.none() | st.just(b"x"), max_size=3)
+steps = st.tuples(st.sampled_from(["write", "fill", "digests"]), st.integers(0, 4), st.sets(st.integers(0, 9)), others)
 
 
-@given(st.lists(st.one_of(writes, st.tuples(st.integers(0, 7), st.integers(1, 4), st.booleans())), max_size=8))
-def test_records_are_those_of_a_dictionary(steps: list[dict[bytes, bytes | None] | tuple[int, int, bool]]) -> None:
-    """Whatever is written, also what no dictionary of terms would write; runs of terms are filled in between."""
-    records, plain = MemoryKeyValues(), dict[bytes, bytes]()
-    for step in steps:
-        if isinstance(step, dict):
-            records.commit(step)
-            records.show()
-            plain |= {key: value for key, value in step.items() if value is not None}
-            for key in [key for key, value in step.items() if value is None]:
-                plain.pop(key, None)
+@given(st.lists(steps, max_size=8))
+def test_records_are_those_of_a_dictionary(
+    steps: list[tuple[str, int, set[int], dict[bytes, bytes | None]]],
+) -> None:
+    """Terms get consecutive numbers, by changes and by runs of a load, and some of them go again."""
+    records, plain, last = MemoryKeyValues(), dict[bytes, bytes](), 0
+    for how, many, gone, writes in steps:
+        terms = [(number.to_bytes(WIDTH), b"<of %d>" % number) for number in range(last, last + many)]
+        last += many
+        start = b"n#" if how == "digests" else NAMED
+        texts, named = {TEXT + n: text for n, text in terms}, {start + text: n for n, text in sorted(terms)}
+        dropped = {TEXT + number.to_bytes(WIDTH): None for number in gone if number < last - many}
+        dropped |= {NAMED + plain[key]: None for key in dropped if key in plain}
+        if how == "write":
+            records.commit({**texts, **named, **writes, **dropped})
         else:
-            first, many, digested = step
-            terms = [(number.to_bytes(WIDTH), b"<of %d>" % number) for number in range(first, first + many)]
-            named = sorted((b"n#" + text if digested else NAMED + text, number) for number, text in terms)
-            runs = list(zip(*named, strict=True)), list(zip(*[(TEXT + n, text) for n, text in terms], strict=True))
-            if all(key not in plain for key, _ in named) and all(TEXT + n not in plain for n, _ in terms):
-                records.fill(*[(list(run), list(values)) for run, values in runs])
-                plain |= {**dict(named), **{TEXT + number: text for number, text in terms}}
-        for prefix in (b"t", b"n", b"n=", b"0", b"m"):
+            records.fill(*[(list(run), list(run.values())) for run in (named, texts) if run])
+            records.commit({**writes, **dropped})
+        records.show()
+        changed: dict[bytes, bytes | None] = {**texts, **named, **writes, **dropped}
+        plain = {key: value for key, value in {**plain, **changed}.items() if value is not None}
+        for prefix in (b"0", b"m"):
             assert dict(records.sizes(prefix)) == {k: len(v) for k, v in plain.items() if k.startswith(prefix)}
         assert {key: records.get(key) for key in plain} == plain
-    absent = {TEXT + bytes(WIDTH), NAMED + b"<a>", NAMED + b"<of 0>", b"0block"} - plain.keys()
-    assert [records.get(key) for key in absent] == [None] * len(absent)
+        known = {key for n in range(last + 1) for key in (TEXT + n.to_bytes(WIDTH), NAMED + b"<of %d>" % n)}
+        assert [key for key in {*known, b"0block"} - plain.keys() if records.get(key) is not None] == []
 
 
 def test_a_text_is_held_once() -> None:

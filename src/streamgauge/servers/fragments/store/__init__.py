@@ -191,7 +191,7 @@ class SortedIndex:
     def edit(self, sketch: EditSketch) -> IndexEdit:
         """The edit that removes present keys and adds absent ones.
 
-        Blocks that ``sketched`` has prepared are reused if other changes left them nearly as they were.
+        Blocks that ``sketched`` has prepared are reused if other changes left them as they were.
         """
         removed, added = sketch.removed, sketch.added
         if sketch.blocks is not None:
@@ -207,12 +207,12 @@ class SortedIndex:
     def _reconciled(
         self, sketch: EditSketch, sketched: Mapping[bytes, tuple[bytes, Span, list[bytes]]]
     ) -> dict[int, Blocks]:
-        """Blocks as they were sketched, but computed again where other changes altered them much since."""
+        """Blocks as they were sketched, but computed again where other changes altered them since."""
         bodies: dict[int, bytes] = {}
         ready: dict[int, Blocks] = {}
         for block, span in self._spans(sketch.removed, sketch.added):
             body, worked = self._body(block), sketched.get(self._borders[block])
-            pieces = None if worked is None or worked[1] != span else self._followed(body, worked[0], worked[2])
+            pieces = worked[2] if worked is not None and worked[:2] == (body, span) else None
             if pieces is None:
                 bodies[block] = self._changed(body, sketch.removed[span[0] : span[1]], sketch.added[span[2] : span[3]])
             elif len(pieces) == 1 and len(pieces[0]) < _SPARSE:
@@ -250,23 +250,6 @@ class SortedIndex:
             return block, (at, len(removed), came, len(added))
         border = self._borders[block + 1]
         return block, (at, bisect_left(removed, border, at), came, bisect_left(added, border, came))
-
-    def _followed(self, body: bytes, read: bytes, pieces: list[bytes]) -> list[bytes] | None:
-        """Prepared pieces of a block with the changes since it was read.
-
-        ``None`` if they are many, or a piece overflows.
-        """
-        if body == read:
-            return pieces
-        before, now = set(self._cut(read)), set(self._cut(body))
-        gone, come = before - now, now - before
-        if len(gone) + len(come) > _SPLICED:
-            return None
-        followed, firsts = list(pieces), [piece[: self.width] for piece in pieces]
-        for key in (*gone, *come):
-            at = max(0, bisect_right(firsts, key) - 1)
-            followed[at] = self._changed(followed[at], [key] if key in gone else [], [key] if key in come else [])
-        return followed if all(0 < len(piece) <= FULL for piece in followed) else None
 
     def apply(self, edit: IndexEdit) -> None:
         """Update borders and counts in memory, once the edit's writes are shown."""

@@ -2,23 +2,19 @@
 
 A record's checksum is the CRC-32 (ISO 3309) of its key and value, appended to the value: a record that was altered, or
 stored under another key, is detected when it is read. That cannot detect a missing record. Records whose absence would
-look like a valid answer (numbers of terms, sizes of blocks, marks) are therefore counted, and their checksums summed,
-in the seal, which every change rewrites. A whole file of an older date still has a valid seal; the witness beside it,
-which has the number of the last acknowledged change, detects that. Before LMDB maps the file, every page of its trees
-is checked (``lmdb_file``), the records against the seal, and the seal against the witness.
+look like a valid answer (numbers of terms, sizes of blocks, marks) are therefore counted in the seal. Before LMDB maps
+the file, every page of its trees is checked (``lmdb_file``), the records against the seal, and the seal against the
+witness.
 """
 
 import fcntl
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
-from dataclasses import dataclass
+from contextlib import closing, contextmanager
 from operator import add
-from os import urandom
 from pathlib import Path
 from struct import Struct
 from threading import Lock
-from typing import BinaryIO, Final, NamedTuple
+from typing import BinaryIO, Final
 from zlib import crc32
 
 import lmdb
@@ -36,22 +32,20 @@ from streamgauge.servers.durability import (
 )
 from streamgauge.servers.fragments.store import SIZED, DamagedStoreError, FullError, Keep, SortedRun, Writes
 from streamgauge.servers.fragments.store.indexed import Store
-from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, PageError, Records, Value
+from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, PageError, Records
+from streamgauge.servers.sealed.seal import RunningSeal, Seal, new_id, vanished
 
 FORMAT: Final = b"m:format"
 SEAL: Final = b"m:seal"
-PLAIN: Final = b"1"
 SUMMED: Final = b"2"
-"""Values of ``FORMAT``: without checksums, and with."""
+"""The value of ``FORMAT``."""
 
-SEALED: Final = b"nsm"
+SEALED: Final = frozenset(b"nsm")
 """First bytes of keys that the seal covers: numbers of terms, sizes, marks (except the seal itself)."""
 
-_SEALED: Final = frozenset(SEALED)
 _SUM: Final = 4
 _RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of any bytes followed by their own CRC-32 in little-endian order: a property of the polynomial."""
-_WRAP: Final = (1 << 64) - 1
 _SEAL_FORM: Final = Struct(">16sQQQ")
 _KINDS: Final = {
     **{ord("0") + number: f"a block of order {number}" for number in range(6)},
@@ -66,46 +60,6 @@ _KINDS: Final = {
 }
 
 
-class StoreSeal(NamedTuple):
-    """A store's id (16 random bytes), the number of its last change, the count and sum of checksums of its records."""
-
-    store: bytes
-    number: int
-    records: int
-    total: int
-
-    @property
-    def witness(self) -> Witness:
-        """The witness of the seal, for the file beside the data."""
-        return Witness(self.store, self.number, self.records + (self.total << 1) & _WRAP)
-
-
-@dataclass(slots=True)
-class RunningSeal:
-    """A seal and the difference that the records of the current change make to it."""
-
-    seal: StoreSeal
-    records: int = 0
-    total: int = 0
-
-    def enter(self, record: bytes) -> None:
-        """Count a new record, a value with its checksum."""
-        self.records += 1
-        self.total += int.from_bytes(record[-_SUM:], "little")
-
-    def leave(self, record: bytes) -> None:
-        """Subtract a deleted record, a value with its checksum."""
-        self.records -= 1
-        self.total -= int.from_bytes(record[-_SUM:], "little")
-
-    def next(self) -> bytes:
-        """Complete the change; returns the new seal as bytes."""
-        store, number, records, total = self.seal
-        self.seal = StoreSeal(store, number + 1, records + self.records, total + self.total & _WRAP)
-        self.records = self.total = 0
-        return _SEAL_FORM.pack(*self.seal)
-
-
 def with_checksum(key: bytes, value: bytes) -> bytes:
     """The value followed by its checksum."""
     return value + crc32(value, crc32(key)).to_bytes(_SUM, "little")
@@ -116,11 +70,16 @@ def checksum_holds(key: bytes, record: bytes) -> bool:
     return crc32(record, crc32(key)) == _RESIDUE
 
 
-def read_seal(record: bytes) -> StoreSeal | None:
+def _sum_of(record: bytes) -> int:
+    """The checksum at the end of a record."""
+    return int.from_bytes(record[-_SUM:], "little")
+
+
+def _read_seal(record: bytes) -> Seal | None:
     """The seal in a record; ``None`` if its size or checksum is wrong."""
     if len(record) != _SEAL_FORM.size + _SUM or not checksum_holds(SEAL, record):
         return None
-    return StoreSeal(*_SEAL_FORM.unpack_from(record))
+    return Seal(*_SEAL_FORM.unpack_from(record))
 
 
 def record_name(key: bytes) -> str:
@@ -143,24 +102,17 @@ def saving_advice(folder: Path) -> str:
     return f"`streamgauge fragments verify {folder} --save-to NEW` saves the sound quads; or give an empty folder"
 
 
-def refuse_vanished(folder: Path, before: Witness | None, *, begun: bool) -> None:
+def refuse_vanished(folder: Path, before: Witness | None) -> None:
     """DamagedStoreError if the data file is missing or empty although another file shows that it had content."""
-    data, lock = data_file(folder), folder / "lock.mdb"
-    if data.exists() and data.stat().st_size:
-        return
     # A witness of change 0 is written before the first data: its store was killed while it was being created.
-    making = before is not None and before.number == 0
-    if not making and (begun or lock.exists()):
-        state = "empty" if data.exists() else "missing"
-        beside = lock_file(folder).name if begun else lock.name
-        raise DamagedStoreError(
-            f"{data}: damaged from its first byte on: it is {state} though {beside} beside it says that there were"
-            " data, and nothing of them can be saved: restore it from a copy, or remove the folder to begin anew"
-        )
+    if before is not None and before.number == 0:
+        return
+    if why := vanished(data_file(folder), (lock_file(folder), folder / "lock.mdb")):
+        raise DamagedStoreError(f"{data_file(folder)}: {why}")
 
 
-def check_store(folder: Path, before: Witness | None) -> RunningSeal | None:
-    """The seal of an intact store, with number 0 if nothing was written yet, ``None`` for the format without checksums.
+def check_store(folder: Path, before: Witness | None) -> Seal:
+    """The seal of an intact store, with number 0 if nothing was written yet.
 
     ``before`` is the folder's witness. DamagedStoreError, in one sentence.
     """
@@ -172,57 +124,37 @@ def check_store(folder: Path, before: Witness | None) -> RunningSeal | None:
         raise DamagedStoreError(f"{data}: damaged: {error}; {saving_advice(folder)}") from error
 
 
-def _check_leaves(leaves: Iterable[Records], before: Witness | None) -> RunningSeal | None:
-    form, seal, running, count = None, None, RunningSeal(StoreSeal(b"", 0, 0, 0)), 0
+def _check_leaves(leaves: Iterable[Records], before: Witness | None) -> Seal:
+    form, seal, count, sealed, total = None, None, 0, 0, 0
     for records in leaves:
         count += len(records)
-        # Leaves of texts only, most of the file, are not covered by the seal. Records are sorted by key, so the format
-        # (m) is known before the first number (n) or size (s).
-        if form == PLAIN or records[0][0][:1] == records[-1][0][:1] == b"t":
+        # Leaves of texts only, most of the file, are not covered by the seal.
+        if records[0][0][:1] == records[-1][0][:1] == b"t":
             continue
         for key, value in records:
             if not key or key[0] not in SEALED:
                 continue
-            if key == FORMAT:
-                form = value
-            if form == PLAIN:
-                break
             if type(value) is not bytes or not checksum_holds(key, value):
                 raise DamagedStoreError(f"{record_name(key)}: its checksum does not hold")
+            if key == FORMAT:
+                form = value
             if key == SEAL:
-                seal = read_seal(value)
+                seal = _read_seal(value)
             else:
-                running.enter(value)
-    if form == PLAIN:
-        if before is not None:
-            raise DamagedStoreError("the mark of its format: it denies checksums, which the witness shows")
-        return None
+                sealed, total = sealed + 1, total + _sum_of(value)
     if not count and (before is None or before.number == 0):
-        return RunningSeal(StoreSeal(urandom(16) if before is None else before.store, 0, 0, 0))
-    _agree(form, seal, running, before)
-    return RunningSeal(seal) if seal is not None else None
-
-
-def _agree(form: Value | None, seal: StoreSeal | None, counted: RunningSeal, before: Witness | None) -> None:
-    """DamagedStoreError if records, seal and witness contradict each other."""
+        return Seal(new_id() if before is None else before.store)
     if form != with_checksum(FORMAT, SUMMED):
         raise DamagedStoreError("the mark of its format is missing or unknown")
     if seal is None:
         raise DamagedStoreError("its seal is missing")
-    if (seal.records, seal.total) != (counted.records, counted.total & _WRAP):
+    if not seal.counts(sealed, total):
         raise DamagedStoreError(
-            f"its records are not those that were written ({counted.records:,} of {seal.records:,} that a seal counts)"
+            f"its records are not those that were written ({sealed:,} of {seal.records:,} that a seal counts)"
         )
-    if before is None:
-        return
-    if before.store != seal.store:
-        raise DamagedStoreError("it is another folder's: the witness beside it names another store")
-    # A seal ahead of the witness is fine: a crash came between the commit and the write of the witness.
-    if seal.number < before.number:
-        lost = before.number - seal.number
-        raise DamagedStoreError(f"after change {seal.number:,}: {lost:,} acknowledged changes are missing")
-    if seal.number == before.number and seal.witness != before:
-        raise DamagedStoreError(f"change {seal.number:,} is not the one that was acknowledged")
+    if (contradiction := seal.contradiction(before)) is not None:
+        raise DamagedStoreError(": ".join(contradiction))
+    return seal
 
 
 LIMIT: Final = 1 << 38
@@ -251,7 +183,7 @@ class LmdbKeyValues:
         self._witness = WitnessFile(self._held)
         self._whole: set[bytes] = set()
         try:
-            self._sealing = self._checked()
+            self._seal = RunningSeal(self._checked())
             self._environment = lmdb.open(
                 str(folder), map_size=limit, readahead=False, max_readers=8, mode=PRIVATE_FILE
             )
@@ -266,22 +198,21 @@ class LmdbKeyValues:
             ) from error
         self._lock = Lock()
         self._trouble, self._lasting = "", False
-        if self._sealing is not None and not self._sealing.seal.number:
+        if not self._seal.seal.number:
             self._begin()
 
-    def _checked(self) -> RunningSeal | None:
-        """The seal of an intact store, an empty one for a new store, ``None`` for the format without checksums."""
+    def _checked(self) -> Seal:
+        """The seal of an intact store, an empty one for a new store."""
         before = self._witness.read()
-        refuse_vanished(self._folder, before, begun=not self._witness.empty)
+        refuse_vanished(self._folder, before)
         data = data_file(self._folder)
         if not data.exists() or not data.stat().st_size:
-            before = before or Witness(os.urandom(16), 0, 0)
-            self._witness.begin(before)
-            return RunningSeal(StoreSeal(before.store, 0, 0, 0))
-        sealing = check_store(self._folder, before)
-        if sealing is not None and sealing.seal.number and sealing.seal.witness != before:
-            self._witness.begin(sealing.seal.witness)
-        return sealing
+            seal = Seal(new_id() if before is None else before.store)
+        else:
+            seal = check_store(self._folder, before)
+        if seal.witness != before:
+            self._witness.begin(seal.witness)
+        return seal
 
     def _begin(self) -> None:
         """Mark an empty folder with the format; FolderError if the disk has no room even for that."""
@@ -298,8 +229,8 @@ class LmdbKeyValues:
             value: bytes | None = self._reading.get(key)
         if key in self._whole and value is not None:
             return value[:-_SUM]
-        if value is None or self._sealing is None:
-            return value
+        if value is None:
+            return None
         if not checksum_holds(key, value):
             raise self._damaged(key, "its checksum does not hold")
         if len(value) > _LARGE:
@@ -325,40 +256,37 @@ class LmdbKeyValues:
 
     def commit(self, writes: Writes) -> None:
         """Write all or nothing; on disk when it returns, but not readable before ``show``. FullError."""
-        sealing = None if self._sealing is None else RunningSeal(self._sealing.seal)
-        try:
-            with self._environment.begin(write=True) as writing:
-                for key, value in sorted(_sized(writes)):
-                    _write(writing, key, value, sealing)
-                if sealing is not None:
-                    writing.put(SEAL, with_checksum(SEAL, sealing.next()))
-        except lmdb.Error as error:
-            raise self._full(error) from error
-        self._trouble = ""
-        if sealing is not None:
-            self._sealing = sealing
-            # A changed value is checked again when it is next read.
-            self._whole.difference_update(writes)
-            self._witness.follow(sealing.seal.witness)
+        with self._change() as writing:
+            for key, value in sorted(_sized(writes)):
+                _write(writing, key, value, self._seal)
+        # A changed value is checked again when it is next read.
+        self._whole.difference_update(writes)
 
     def fill(self, *runs: SortedRun) -> None:
         """Write and show records of new keys, in sorted runs. FullError; DamagedStoreError for an existing key."""
-        sealing = None if self._sealing is None else RunningSeal(self._sealing.seal)
         sized = [run for records in runs for run in _with_sizes(*records)]
-        written = [(keys, values if sealing is None else _summed(keys, values, sealing)) for keys, values in sized]
+        with self._change() as writing:
+            for keys, values in sized:
+                self._fill_run(writing, keys, _summed(keys, values, self._seal))
+        self.show()
+
+    @contextmanager
+    def _change(self) -> Iterator[lmdb.Transaction]:
+        """A transaction that is sealed at its end; afterwards the witness is updated. FullError."""
         try:
             with self._environment.begin(write=True) as writing:
-                for keys, values in written:
-                    self._fill_run(writing, keys, values)
-                if sealing is not None:
-                    writing.put(SEAL, with_checksum(SEAL, sealing.next()))
+                yield writing
+                seal = self._seal.next
+                writing.put(SEAL, with_checksum(SEAL, _SEAL_FORM.pack(*seal)))
         except lmdb.Error as error:
+            self._seal.roll_back()
             raise self._full(error) from error
+        except BaseException:
+            self._seal.roll_back()
+            raise
         self._trouble = ""
-        if sealing is not None:
-            self._sealing = sealing
-            self._witness.follow(sealing.seal.witness)
-        self.show()
+        # Only after the commit: a witness ahead of its store would mean that acknowledged changes were lost.
+        self._witness.follow(self._seal.commit(seal))
 
     def _fill_run(self, writing: lmdb.Transaction, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Put sorted records of new keys; those behind all existing keys are appended without a search."""
@@ -403,20 +331,19 @@ class LmdbKeyValues:
             self._held.close()
 
 
-def _summed(keys: Sequence[bytes], values: Sequence[bytes], sealing: RunningSeal) -> list[bytes]:
+def _summed(keys: Sequence[bytes], values: Sequence[bytes], seal: RunningSeal) -> list[bytes]:
     """The values of new records with their checksums, which are added to the seal if it covers the keys."""
     sums = [*map(crc32, map(add, keys, values))]
-    if keys[0][0] in _SEALED:
-        sealing.records += len(sums)
-        sealing.total += sum(sums)
+    if keys[0][0] in SEALED:
+        seal.enter(sum(sums), len(sums))
     coded = np.array(sums, dtype="<u4").tobytes()
     return [*map(add, values, [coded[at : at + _SUM] for at in range(0, len(coded), _SUM)])]
 
 
-def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, sealing: RunningSeal | None) -> None:
+def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, seal: RunningSeal) -> None:
     """Put or delete a record; if the seal covers its key, the seal is updated by the old and the new record."""
-    record = value if value is None or sealing is None else with_checksum(key, value)
-    if sealing is None or key[0] not in SEALED:
+    record = None if value is None else with_checksum(key, value)
+    if key[0] not in SEALED:
         if record is None:
             writing.delete(key)
         else:
@@ -424,9 +351,9 @@ def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, sealing: 
         return
     before = writing.pop(key) if record is None else writing.replace(key, record)
     if before is not None:
-        sealing.leave(bytes(before))
+        seal.leave(_sum_of(bytes(before)))
     if record is not None:
-        sealing.enter(record)
+        seal.enter(_sum_of(record))
 
 
 def _locked(folder: Path) -> BinaryIO:

@@ -265,42 +265,38 @@ class LmdbFile:
 
     def _records(self, number: int, data: bytes) -> Records:
         """The checked records of a leaf."""
+        return [
+            (key, self._large(value, size) if flags else value)
+            for key, value, size, flags in self._nodes(number, data, branch=False)
+        ]
+
+    def _children(self, number: int, data: bytes) -> list[tuple[bytes, int]]:
+        """The checked keys and child page numbers of a branch."""
+        return [(key, low | top << 32) for key, _, low, top in self._nodes(number, data, branch=True)]
+
+    def _nodes(self, number: int, data: bytes, *, branch: bool) -> list[tuple[bytes, bytes, int, int]]:
+        """The checked nodes of a page: key, value, and the two numbers that a node begins with.
+
+        In a leaf these are the size of the value and the flags, in a branch the lower 32 bits of the child's number and
+        the upper 16; there a node has no value.
+        """
         lower, upper = self._bounds(number, data)
-        size, used, records, unpack = self.page_size, 0, [], _NODE.unpack_from
+        size, used, nodes, unpack = self.page_size, 0, [], _NODE.unpack_from
         for offset in memoryview(data)[_HEAD:lower].cast("H"):
             if offset & 1 or not upper <= offset <= size - _NODE.size:
                 raise PageError(number, "the offset of a node is damaged")
             low, high, flags, key_size = unpack(data, offset)
             value_at = offset + 8 + key_size
-            end = value_at + (8 if flags else low | high << 16)
-            if end > size or flags > _BIG:
+            first = low | high << 16
+            end = value_at if branch else value_at + (8 if flags else first)
+            if end > size or (flags > _BIG and not branch):
                 raise PageError(number, "a node reaches beyond it, or has flags that are not LMDB's")
             # LMDB rounds nodes up to even sizes, and they fill the end of the page without gaps.
             used += end - offset + 1 & -2
-            value: Value = data[value_at:end]
-            if flags:
-                value = self._large(data[value_at:end], low | high << 16)
-            records.append((data[offset + 8 : value_at], value))
+            nodes.append((data[offset + 8 : value_at], data[value_at:end], first, flags))
         if used != size - upper:
             raise PageError(number, "its nodes overlap, or leave room between them")
-        return records
-
-    def _children(self, number: int, data: bytes) -> list[tuple[bytes, int]]:
-        """The checked keys and child page numbers of a branch."""
-        lower, upper = self._bounds(number, data)
-        size, used, children = self.page_size, 0, []
-        for offset in memoryview(data)[_HEAD:lower].cast("H"):
-            if offset & 1 or not upper <= offset <= size - _NODE.size:
-                raise PageError(number, "the offset of a node is damaged")
-            low, high, top, key_size = _NODE.unpack_from(data, offset)
-            end = offset + 8 + key_size
-            if end > size:
-                raise PageError(number, "a node reaches beyond it")
-            used += end - offset + 1 & -2
-            children.append((data[offset + 8 : end], low | high << 16 | top << 32))
-        if used != size - upper:
-            raise PageError(number, "its nodes overlap, or leave room between them")
-        return children
+        return nodes
 
     def _bounds(self, number: int, data: bytes) -> tuple[int, int]:
         """The bounds of a page's free space, checked."""

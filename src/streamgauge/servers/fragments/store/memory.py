@@ -1,18 +1,19 @@
 """A key-value store in memory that stores the text of a term once for its two records."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Final
 
 from streamgauge.servers.fragments.store import NAMED, TEXT, DamagedStoreError, SortedRun, Writes
-from streamgauge.servers.fragments.store.quad_keys import WIDTH
 
 
 class MemoryKeyValues:
     """A key-value store in dictionaries; its content is lost when the process ends.
 
-    The text of a term is the value of one record and part of the key of another. Texts that ``fill`` adds in the order
-    of their numbers, from 0 on, are in a list indexed by number, and the same objects are the keys of the dictionary of
-    numbers. A loaded term takes its text, its number, 8 bytes of the list and one dictionary entry.
+    The text of a term is the value of one record and part of the key of another. Terms of a load are numbered from 0 on
+    without gaps, so their texts are in a list indexed by number, and the same objects are the keys of the dictionary of
+    numbers: a term takes its text, its number, 8 bytes of the list and one dictionary entry. Later terms come and go,
+    and their numbers are never used again: the list would grow for ever, so they are in a dictionary. Records of texts
+    have to precede those of their numbers.
     """
 
     remembered: Final = 1_000
@@ -42,9 +43,8 @@ class MemoryKeyValues:
         return DamagedStoreError(f"the record {key.hex()} is missing from memory")
 
     def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
-        """Keys with a prefix, sorted, with the size of each value in bytes."""
-        records = self._values.items() if prefix[:1] not in (TEXT, NAMED[:1]) else self._records()
-        return iter(sorted((key, len(value)) for key, value in records if key.startswith(prefix)))
+        """Keys with a prefix (its first byte in ``SIZED``), sorted, with the size of each value in bytes."""
+        return iter(sorted((key, len(value)) for key, value in self._values.items() if key.startswith(prefix)))
 
     def commit(self, writes: Writes) -> None:
         """Keep the writes aside until ``show``."""
@@ -60,10 +60,14 @@ class MemoryKeyValues:
     def fill(self, *runs: SortedRun) -> None:
         """Add and show records of new keys."""
         for keys, values in sorted(runs, key=lambda run: run[0][0], reverse=True):  # texts before their numbers
-            if keys[0].startswith(NAMED[:1]):
-                self._fill_numbers(keys, values)
-            elif self._follow(keys):
+            if keys[0].startswith(TEXT) and int.from_bytes(keys[0][len(TEXT) :]) == len(self._texts):
                 self._texts += values
+            elif keys[0].startswith(NAMED) and int.from_bytes(max(values)) < len(self._texts):
+                texts = [self._texts[place] or b"" for place in map(int.from_bytes, values)]
+                self._numbers.update(zip(texts, values, strict=True))
+            elif keys[0].startswith(NAMED[:1]):
+                for key, value in zip(keys, values, strict=True):
+                    self._put(key, value)
             else:
                 self._values.update(zip(keys, values, strict=True))
 
@@ -81,44 +85,14 @@ class MemoryKeyValues:
         return place if place < len(self._texts) else None
 
     def _put(self, key: bytes, value: bytes | None) -> None:
-        place = self._place(key)
-        if place is not None:
+        if (place := self._place(key)) is not None:
             self._texts[place] = value
+        elif key.startswith(NAMED) and value is not None:
+            # Under the object that is the number's text, which is equal to that of the key.
+            self._numbers[self.get(TEXT + value) or key[len(NAMED) :]] = value
         elif key.startswith(NAMED):
-            self._put_number(key[len(NAMED) :], value)
+            self._numbers.pop(key[len(NAMED) :], None)
         elif value is None:
             self._values.pop(key, None)
         else:
             self._values[key] = value
-
-    def _put_number(self, text: bytes, number: bytes | None) -> None:
-        """Set the number of a text, under the object that is stored as the number's text if they are equal."""
-        if number is None:
-            self._numbers.pop(text, None)
-            return
-        text_kept = self.get(TEXT + number)
-        self._numbers[text_kept if text_kept == text else text] = number
-
-    def _follow(self, keys: Sequence[bytes]) -> bool:
-        """Whether sorted keys directly continue the list of texts."""
-        if not keys[0].startswith(TEXT):
-            return False
-        first, last = (int.from_bytes(key[len(TEXT) :]) for key in (keys[0], keys[-1]))
-        return first == len(self._texts) and last - first + 1 == len(keys)
-
-    def _fill_numbers(self, keys: Sequence[bytes], numbers: Sequence[bytes]) -> None:
-        """Set numbers of texts, using the objects of the list if all are in it; else one by one."""
-        places = [*map(int.from_bytes, numbers)]
-        if max(places) < len(self._texts):
-            texts = [self._texts[place] or b"" for place in places]
-            if [NAMED + text for text in texts] == keys:
-                self._numbers.update(zip(texts, numbers, strict=True))
-                return
-        for key, number in zip(keys, numbers, strict=True):
-            self._put(key, number)
-
-    def _records(self) -> Iterator[tuple[bytes, bytes]]:
-        """All records, in any order."""
-        yield from self._values.items()
-        yield from ((TEXT + place.to_bytes(WIDTH), text) for place, text in enumerate(self._texts) if text is not None)
-        yield from ((NAMED + text, number) for text, number in self._numbers.items())

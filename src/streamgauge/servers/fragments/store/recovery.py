@@ -32,9 +32,8 @@ def verify(folder: Path) -> Inspection:
     """All damage of a store, which is not changed. FolderError if it does not exist or is in use."""
     _refuse_absent(folder)
     inspection, before = Inspection(), _before(folder)
-    begun = disk.lock_file(folder).exists() and disk.lock_file(folder).stat().st_size > 0
     try:
-        disk.refuse_vanished(folder, before, begun=begun)
+        disk.refuse_vanished(folder, before)
         if disk.data_file(folder).exists():
             disk.check_store(folder, before)
     except DamagedStoreError as error:
@@ -135,7 +134,6 @@ def _sound(folder: Path, inspection: Inspection) -> Iterator[tuple[bytes, bytes]
     data = disk.data_file(folder)
     with closing(LmdbFile(data)) as file:
         meta = _readable(file, data)
-        summed = not _plain(file, meta)
         for page, records in file.live_leaves(meta):
             if isinstance(records, PageError):
                 inspection.note(data.name, str(records))
@@ -146,16 +144,10 @@ def _sound(folder: Path, inspection: Inspection) -> Iterator[tuple[bytes, bytes]
                 except PageError as error:
                     inspection.note(data.name, str(error))
                     continue
-                if not key or (summed and not disk.checksum_holds(key, content)):
+                if not key or not disk.checksum_holds(key, content):
                     inspection.note(f"{data.name}, page {page}", f"{disk.record_name(key)}: its checksum does not hold")
                 else:
-                    yield key, content[:-4] if summed else content
-
-
-def _plain(file: LmdbFile, meta: MetaPage) -> bool:
-    """Whether the store has the older format without checksums."""
-    leaves = (records for _, records in file.live_leaves(meta) if not isinstance(records, PageError))
-    return any((disk.FORMAT, disk.PLAIN) in records for records in leaves)
+                    yield key, content[:-4]
 
 
 def _readable(file: LmdbFile, data: Path) -> MetaPage:
