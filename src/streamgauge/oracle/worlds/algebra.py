@@ -158,12 +158,11 @@ class ConditionalEvaluation:
             if decided is not None:
                 fixed[name] = decided
         key = id(test), tuple(map(fixed.get, names))
+        if key in self._certain:
+            return self._certain[key]
         before = self._openings.condition
 
         def alternatives() -> Alternatives:
-            # A known answer is a decision too: every run of an expression meets the same decisions (``outcomes``).
-            if key in self._certain:
-                return [(self._certain[key], ALWAYS)]
             rows = self._openings.outcomes(lambda: list(self.over(self._graph, fixed).rows(test.pattern)), ALWAYS)
             ((inner, _),) = rows
             cases = any_of([case for _, condition in inner if (case := both(before, condition)) is not None])
@@ -173,6 +172,7 @@ class ConditionalEvaluation:
         # Decided without any choice or condition, so it is the same for every row with these terms.
         if self._openings.condition is before and not before:
             self._certain[key] = answer
+            self._openings.forget()
         return answer
 
     # Terms
@@ -268,12 +268,8 @@ class ConditionalEvaluation:
             seen = {**self.fixed, **row}
             labels_made = calls.bound(row, seen, self._exists)
             outcomes = self._openings.outcomes(partial(compute, {**seen, **labels_made}, self._exists), row_condition)
-            cases: dict[Term | None, list[Condition]] = {}
-            for term, case in outcomes:
-                cases.setdefault(term, []).append(case)
-            for term, own in cases.items():
-                for case in any_of(own):
-                    yield {**row, **labels(labels_made), **({} if term is None else {name: term})}, case
+            for term, case in outcomes if len(outcomes) < 2 else _merged(outcomes):
+                yield {**row, **labels(labels_made), **({} if term is None else {name: term})}, case
 
     def _in_graph(self, pattern: a.Graph) -> Iterator[ConditionalRow]:
         name, inner = pattern.name, pattern.pattern
@@ -297,9 +293,8 @@ class ConditionalEvaluation:
     def _different(self, rows: Iterable[ConditionalRow]) -> Iterator[tuple[Solution, list[Condition]]]:
         """The distinct solutions, each with the conditions of its copies."""
         known: dict[frozenset[tuple[str, Term]], tuple[Solution, list[Condition]]] = {}
-        for row, row_condition in rows:
-            for plain, case in self.identified([(row, row_condition)]):
-                known.setdefault(frozenset(plain.items()), (plain, []))[1].append(case)
+        for plain, case in self.identified(rows):
+            known.setdefault(frozenset(plain.items()), (plain, []))[1].append(case)
         names = sorted({name for row, _ in known.values() for name in row})
         rows_ = [tuple(map(row.get, names)) for row, _ in known.values()]
         self._openings.refuse_alike(rows_, "rows that differ in inexact numbers only are compared")
@@ -365,6 +360,14 @@ class ConditionalEvaluation:
 
 def _each(read: Callable[[Term], Term | None], terms: Mapping[str, Term]) -> dict[str, Term | None]:
     return {name: read(term) for name, term in terms.items()}
+
+
+def _merged(outcomes: Iterable[tuple[Term | None, Condition]]) -> Iterator[tuple[Term | None, Condition]]:
+    """The cases of each term: those in which it is the same are one, so a row has few copies."""
+    cases: dict[Term | None, list[Condition]] = {}
+    for term, case in outcomes:
+        cases.setdefault(term, []).append(case)
+    return ((term, case) for term, own in cases.items() for case in any_of(own))
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,7 +124,7 @@ class Grouping:
             solution: Solution = {}
             for place, (name, aggregation, _) in enumerate(self._sets):
                 values: list[Any] = [arguments[place] for arguments in total]
-                if aggregation.distinct:
+                if aggregation.distinct and self._openings.any:
                     self._refuse_alike(set(values))
                 if aggregation.argument is None and aggregation.distinct:
                     values = [_ROW] * len(set(values))

@@ -11,7 +11,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
-from itertools import count, islice
+from itertools import compress, count, islice
+from operator import not_
 from typing import Any, Final, TypeAlias, TypeVar
 
 from streamgauge.formats.canonical import parse_term
@@ -158,6 +159,15 @@ class Openings:
         result, self.condition = possible[at]
         return result
 
+    def forget(self) -> None:
+        """Drop the last decision, which has a single option that the caller knows from now on.
+
+        A decision that is met in one run and not in the next would shift all later ones of the script.
+        """
+        assert self._script is not None
+        self._script.pop()
+        self._place -= 1
+
     def outcomes(self, run: Callable[[], Result], condition: Condition = ALWAYS) -> list[tuple[Result, Condition]]:
         """The results of ``run`` under all combinations of the decisions that it meets, with their conditions.
 
@@ -247,26 +257,30 @@ class Openings:
         return term if choice is not None and choice.identified else self.decided(term)
 
     def refuse_alike(self, rows: Sequence[Sequence[Term | None]], sentence: str) -> None:
-        """Raise OpenError if two of these different rows may be equal, because their open terms may be.
-
-        A sweep over the intervals of the first open column: rows whose intervals do not touch are different.
-        """
+        """Raise OpenError if two of these different rows may be equal, because their open terms may be."""
         if not self.any or not rows:
             return
-        columns = [at for at in range(len(rows[0])) if any(self.is_open(row[at]) for row in rows)]
-        if not columns:
+        is_open = [any(self.is_open(row[at]) for row in rows) for at in range(len(rows[0]))]
+        if not any(is_open):
             return
-        spans = sorted((([self._span(row[at]) for at in columns], row) for row in rows), key=lambda pair: pair[0][0])
+        # Rows that differ in a column without open terms are different.
+        alike: dict[tuple[Term | None, ...], list[Sequence[Term | None]]] = {}
+        for row in rows:
+            alike.setdefault(tuple(compress(row, map(not_, is_open))), []).append(tuple(compress(row, is_open)))
+        if any(len(others) > 1 and self._may_be_alike(others) for others in alike.values()):
+            raise inexact(sentence)
+
+    def _may_be_alike(self, rows: Iterable[Sequence[Term | None]]) -> bool:
+        """Whether two rows may be equal: a sweep over the intervals of their first terms, which have to touch."""
+        spans = sorted(((list(map(self._span, row)), row) for row in rows), key=lambda pair: pair[0][0])
         for place, (mine, row) in enumerate(spans):
             for others, other in islice(spans, place + 1, None):
                 if not _touch(mine[0], others[0]):
                     break
-                decided = any(
-                    one != two and not (self.is_open(one) or self.is_open(two))
-                    for one, two in zip(row, other, strict=True)
-                )
-                if not decided and all(map(_touch, mine, others)):
-                    raise inexact(sentence)
+                differing = (pair for pair in zip(row, other, strict=True) if pair[0] != pair[1])
+                if all(map(_touch, mine, others)) and all(any(map(self.is_open, pair)) for pair in differing):
+                    return True
+        return False
 
     def _span(self, term: Term | None) -> TermSpan:
         number, choice = self.open_number(term), self.open_term(term)
