@@ -1,6 +1,5 @@
 """The command ``query``: a continuous query on streams, with answers printed as they come."""
 
-import os
 import sys
 from collections.abc import Callable, Iterator
 from collections.abc import Set as AbstractSet
@@ -34,7 +33,7 @@ from streamgauge.cli.options import (
     tell_notes,
 )
 from streamgauge.cli.streams import write
-from streamgauge.cli.terminal import Terminal
+from streamgauge.cli.terminal import Terminal, close_output
 from streamgauge.engines import EngineUnavailableError
 from streamgauge.formats.pipe import PipeError
 from streamgauge.model.answer import Answer
@@ -170,8 +169,7 @@ def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
     except KeyboardInterrupt:
         code = INTERRUPTED
     except BrokenPipeError:
-        # Else Python would report the broken pipe again when it flushes standard output at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        close_output()
     except PipeError as error:
         typer.echo(f"streamgauge: {error}", err=True)
         code = Exit.ENGINE_FAILURE

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import nullcontext
@@ -14,6 +13,7 @@ import typer
 from streamgauge.cli.configuration import long_running
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.servers import BROKER, MaxMessage, Patience, own_token, say_again
+from streamgauge.cli.terminal import close_output
 from streamgauge.formats.documents import file_document
 from streamgauge.formats.streams import rdf_syntax
 from streamgauge.formats.syntaxes import REGISTERED
@@ -126,6 +126,5 @@ def _shown(notifications: Iterator[Told], show: Callable[[Told], None], limit: i
         typer.echo(f"streamgauge: {error}", err=True)
         return Exit.ENGINE_FAILURE
     except BrokenPipeError:
-        # Else Python would report the broken pipe again when it flushes standard output at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        close_output()
     return Exit.RIGHT

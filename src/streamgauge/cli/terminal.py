@@ -50,6 +50,12 @@ class Terminal(Console):
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
+def close_output() -> None:
+    """End standard output, whose reader has gone (as ``head`` does): what is still written to it is lost."""
+    # Else Python would report the broken pipe again when it flushes standard output at exit.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
 EVERY: Final = 10.0
 """Interval (s) of progress lines if there is no terminal."""
 

@@ -1,7 +1,6 @@
 """The command ``watch``: keep a query over changing Linked Data current, as a live table or JSON lines."""
 
 import asyncio
-import os
 import sys
 from collections.abc import AsyncGenerator, Callable
 from datetime import UTC, datetime
@@ -15,6 +14,7 @@ from streamgauge.cli.configuration import long_running
 from streamgauge.cli.exits import Exit
 from streamgauge.cli.options import Parameters, chosen, filled, milliseconds, naming
 from streamgauge.cli.streams import write
+from streamgauge.cli.terminal import close_output
 from streamgauge.formats.lines import encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError
@@ -137,8 +137,7 @@ def _until_left(answers: AsyncGenerator[Answer, None], show: Callable[[Answer], 
         typer.echo(counted(shown, "answer"), err=True)
         return 130
     except BrokenPipeError:
-        # Else Python would report the broken pipe again when it flushes standard output at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        close_output()
     return Exit.RIGHT
 
 

@@ -14,11 +14,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
+from streamgauge.formats.streams import FormatError
 from streamgauge.formats.syntaxes import SENT
 from streamgauge.incremental.rewrite import UnsupportedError
-from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
+from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.broker.access import Access, AccessError
 from streamgauge.servers.broker.answers import StandingAnswers
 from streamgauge.servers.broker.broker import Broker
@@ -26,6 +27,7 @@ from streamgauge.servers.broker.channels import Channel, ExistingChannelError, F
 from streamgauge.servers.broker.delivery import Connections, NotificationTexts, Webhook, Webhooks
 from streamgauge.servers.broker.limits import (
     MAX_NAME,
+    BadNameError,
     BusyError,
     GraphError,
     LimitError,
@@ -39,7 +41,13 @@ from streamgauge.servers.broker.limits import (
 from streamgauge.servers.broker.protocol import SparqlProtocol
 from streamgauge.servers.broker.publications import FailedError, PublicationWorker, Receipt
 from streamgauge.servers.broker.registry import OPERATOR, Require
-from streamgauge.servers.broker.sepa import PREFIX, Conversation, SharedChannels, refuse_graph_parameters
+from streamgauge.servers.broker.sepa import (
+    PREFIX,
+    Conversation,
+    MessageError,
+    SharedChannels,
+    refuse_graph_parameters,
+)
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN, Origins, guards, request_token
 from streamgauge.servers.http.deadlines import resident
@@ -59,7 +67,7 @@ from streamgauge.servers.http.openapi import (
     path_parameter,
     retry_key,
 )
-from streamgauge.servers.http.protocol import ProtocolTypeError, media_types
+from streamgauge.servers.http.protocol import ProtocolError, ProtocolTypeError, media_types
 from streamgauge.servers.http.replies import json_tag, page, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
 from streamgauge.servers.sealed.soundness import JournalError
@@ -96,8 +104,13 @@ _STATUS: Final[dict[type[Exception], int]] = {
     QueryError: 400,
     events.EventError: 400,
     UnsupportedError: 400,
-    MistakeError: 400,
+    ProtocolError: 400,
+    BadNameError: 400,
+    MessageError: 400,
+    RefusedError: 400,
+    FormatError: 400,
 }
+"""The statuses of requests that are refused, by what refuses them; any other error is the server's own, a 500."""
 
 
 def application(
