@@ -25,6 +25,13 @@ class UnknownChannelError(KeyError):
         return f"there is no channel {self.args[0]}"
 
 
+class UnknownSubscriberError(KeyError):
+    """A channel without a subscriber of that name."""
+
+    def __str__(self) -> str:
+        return f"there is no subscriber {self.args[0]} on this channel"
+
+
 class ExistingChannelError(ValueError):
     """A channel name that is taken."""
 

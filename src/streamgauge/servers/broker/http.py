@@ -14,16 +14,20 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from streamgauge.formats.streams import FormatError
 from streamgauge.formats.syntaxes import SENT
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.model.terms import Triple
 from streamgauge.query import QueryError
-from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.broker.access import Access, AccessError
 from streamgauge.servers.broker.answers import StandingAnswers
 from streamgauge.servers.broker.broker import Broker
-from streamgauge.servers.broker.channels import Channel, ExistingChannelError, ForeignNameError, UnknownChannelError
+from streamgauge.servers.broker.channels import (
+    Channel,
+    ExistingChannelError,
+    ForeignNameError,
+    UnknownChannelError,
+    UnknownSubscriberError,
+)
 from streamgauge.servers.broker.delivery import Connections, NotificationTexts, Webhook, Webhooks
 from streamgauge.servers.broker.limits import (
     MAX_NAME,
@@ -41,13 +45,7 @@ from streamgauge.servers.broker.limits import (
 from streamgauge.servers.broker.protocol import SparqlProtocol
 from streamgauge.servers.broker.publications import FailedError, PublicationWorker, Receipt
 from streamgauge.servers.broker.registry import OPERATOR, Require
-from streamgauge.servers.broker.sepa import (
-    PREFIX,
-    Conversation,
-    MessageError,
-    SharedChannels,
-    refuse_graph_parameters,
-)
+from streamgauge.servers.broker.sepa import PREFIX, Conversation, MessageError, SharedChannels, refuse_graph_parameters
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN, Origins, guards, request_token
 from streamgauge.servers.http.deadlines import resident
@@ -72,14 +70,6 @@ from streamgauge.servers.http.replies import json_tag, page, problem, tagged_jso
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, read_key
 from streamgauge.servers.sealed.soundness import JournalError
 from streamgauge.sparql.needs import TooManySolutionsError
-
-
-class UnknownSubscriberError(KeyError):
-    """A channel without a subscriber of that name."""
-
-    def __str__(self) -> str:
-        return f"there is no subscriber {self.args[0]} on this channel"
-
 
 _STATUS: Final[dict[type[Exception], int]] = {
     **STATUS,
@@ -107,8 +97,6 @@ _STATUS: Final[dict[type[Exception], int]] = {
     ProtocolError: 400,
     BadNameError: 400,
     MessageError: 400,
-    RefusedError: 400,
-    FormatError: 400,
 }
 """The statuses of requests that are refused, by what refuses them; any other error is the server's own, a 500."""
 
