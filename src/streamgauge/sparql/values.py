@@ -50,7 +50,7 @@ _NAMES: Final = {
     BOOLEAN: "boolean",
     **{kind: name for name, kind in (_DURATIONS | MOMENTS).items()},
 }
-_RANGES: Final[dict[str, tuple[float, float]]] = {
+INTEGER_RANGES: Final[dict[str, tuple[float, float]]] = {
     "integer": (-math.inf, math.inf),
     "byte": (-(1 << 7), (1 << 7) - 1),
     "short": (-(1 << 15), (1 << 15) - 1),
@@ -69,7 +69,7 @@ _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _POINT: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _REAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
 _SPECIAL: Final = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
-_NUMERIC: Final = frozenset(XSD + name for name in (*_RANGES, "decimal", "float", "double"))
+_NUMERIC: Final = frozenset(XSD + name for name in (*INTEGER_RANGES, "decimal", "float", "double"))
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
 
 
@@ -180,7 +180,7 @@ _READERS: Final[dict[str, Callable[[str], Value | None]]] = {
     XSD + "double": _reader(DOUBLE, real),
     XSD + "float": _reader(FLOAT, single_real),
     XSD + "boolean": _reader(BOOLEAN, _BOOLEANS.get),
-    **{XSD + name: _reader(INTEGER, _ranged(*bounds)) for name, bounds in _RANGES.items()},
+    **{XSD + name: _reader(INTEGER, _ranged(*bounds)) for name, bounds in INTEGER_RANGES.items()},
     **{XSD + name: _reader(kind, partial(read_duration, kind=name)) for name, kind in _DURATIONS.items()},
     **{XSD + name: _reader(kind, partial(date_time, kind=name)) for name, kind in MOMENTS.items()},
 }

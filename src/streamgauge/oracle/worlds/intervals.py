@@ -28,6 +28,7 @@ from streamgauge.sparql.values import (
     DURATION,
     FLOAT,
     INTEGER,
+    INTEGER_RANGES,
     MOMENTS,
     MONTHS,
     SECONDS,
@@ -48,9 +49,7 @@ DIGITS: Final = 18
 
 _BITS: Final = {FLOAT: 24, DOUBLE: 53}
 _NAMES: Final = ("integer", "decimal", "float", "double")
-_LENGTHS: Final = ("integer", "byte", "short", "int", "long", "unsignedByte", "unsignedShort", "unsignedInt")
-_RANGES: Final = ("unsignedLong", "positiveInteger", "negativeInteger", "nonPositiveInteger", "nonNegativeInteger")
-_KINDS: Final = {XSD + name: INTEGER for name in _LENGTHS + _RANGES} | {XSD + name: i for i, name in enumerate(_NAMES)}
+_KINDS: Final = {XSD + name: INTEGER for name in INTEGER_RANGES} | {XSD + name: i for i, name in enumerate(_NAMES)}
 _LEXICAL: Final = frozenset((BOOLEAN, DURATION, MONTHS, SECONDS, *MOMENTS.values()))
 """Kinds of values other than numbers with several lexical forms."""
 _SPECIAL: Final = {"INF": inf, "+INF": inf, "-INF": -inf, "NaN": nan}

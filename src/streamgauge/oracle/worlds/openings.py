@@ -12,6 +12,7 @@ from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from contextvars import ContextVar
 from itertools import compress, count, islice
+from math import isfinite
 from operator import not_
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -41,7 +42,7 @@ from streamgauge.oracle.worlds.intervals import (
     representable,
     signs,
 )
-from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER
+from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER, INTEGER_RANGES
 
 Result = TypeVar("Result")
 Alternatives: TypeAlias = list[tuple[Any, Condition]]
@@ -54,10 +55,9 @@ OPEN: Final = "urn:streamgauge:open"
 LIMITED: Final = f"a number of more than {DIGITS} digits, which implementations need not support"
 _WIDTHS: Final = range(61, 129)
 """Widths in bits of signed integers that fit 18 digits; implementations may compute modulo 2^n (F&O, 6.2)."""
-_UNBOUNDED: Final = frozenset(
-    XSD + name for name in ("integer", "decimal", "positiveInteger", "negativeInteger", "nonPositiveInteger",
-                            "nonNegativeInteger")
-)  # fmt: skip
+_UNBOUNDED: Final = {XSD + name for name, bounds in INTEGER_RANGES.items() if not all(map(isfinite, bounds))} | {
+    XSD + "decimal"
+}
 
 
 SentTexts: TypeAlias = Mapping[int, Sequence[Term]]

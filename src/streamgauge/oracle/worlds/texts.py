@@ -8,7 +8,7 @@ from itertools import islice, permutations
 
 from streamgauge.formats.canonical import parse_term
 from streamgauge.model.terms import XSD, Term, datatype, quoted
-from streamgauge.oracle.worlds.conditions import MAX_CASES, CutOffError, cut_off
+from streamgauge.oracle.worlds.conditions import MAX_CASES, chosen, limit
 from streamgauge.oracle.worlds.openings import OpenTerm, SentTexts, TextChoice
 from streamgauge.sparql.values import DECIMAL, INTEGER, shortest, text_of
 
@@ -47,8 +47,7 @@ class Concatenation(TextChoice):
         orders = math.factorial(len(self._strings))
         for times in Counter(self._strings).values():
             orders //= math.factorial(times)
-        if orders > MAX_CASES:
-            raise CutOffError(cut_off([self]))
+        limit(orders, [chosen(self)])
         return list(dict.fromkeys(quoted(self._separator.join(order)) for order in _orders(self._strings)))
 
     def allowed(self, term: Term | None) -> bool:
