@@ -12,6 +12,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
+from random import Random
 
 import pytest
 
@@ -133,6 +134,7 @@ class Session:
         if self._asked.again:
             left = {tuple(key) for key in json.loads((KEPT / "survivors.json").read_text("utf-8"))}
             drawn = [each for each in drawn if each.key in left]
+        Random(self._asked.seed).shuffle(drawn)  # so that an interrupted run has tried a sample of all files
         return drawn
 
 
