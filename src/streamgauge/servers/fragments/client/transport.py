@@ -7,8 +7,7 @@ address and of its redirect.
 """
 
 import asyncio
-import zlib
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -18,6 +17,7 @@ from typing import Final
 
 import httpx
 
+from streamgauge.formats.codings import CodingError, UnpackedSizeError, unpack
 from streamgauge.model.mistake import obstacle
 from streamgauge.outgoing import clients
 from streamgauge.outgoing.addresses import names_private
@@ -340,24 +340,34 @@ class HttpSender:
         self.counters.sent += len(request.url.raw_path) + 15 + _lines(request.headers) + len(request.content)
 
     async def _body(self, address: str, response: httpx.Response) -> bytes:
-        unpacking = _Unpacking(address, response.headers.get("content-encoding", "identity"))
-        body, received = BytesIO(), 0  # getvalue() shares its buffer, no copy is made
+        packed = BytesIO()  # getvalue() shares its buffer, no copy is made
         async for chunk in response.aiter_raw():
-            received += len(chunk)
+            packed.write(chunk)
             self.counters.received += len(chunk)
-            if received > self.limits.received:
+            if packed.tell() > self.limits.received:
                 raise LinkedDataError(
                     address, f"sends more than {self.limits.received} bytes: raise the limit `received`"
                 )
-            for piece in unpacking.feed(chunk):
-                body.write(piece)
-                if body.tell() > self.limits.unpacked:
-                    raise LinkedDataError(
-                        address, f"unpacks to more than {self.limits.unpacked} bytes: raise the limit `unpacked`"
-                    )
-        _check_whole(response, received, unpacking)
-        self.counters.unpacked += body.tell()
-        return body.getvalue()
+        _check_length(response, packed.tell())
+        body = self._unpacked(address, response.headers.get("content-encoding", ""), packed.getvalue())
+        self.counters.unpacked += len(body)
+        return body
+
+    def _unpacked(self, address: str, encoding: str, body: bytes) -> bytes:
+        """A body unpacked by its Content-Encoding; CutResponseError for one that is not gzip, or not all of it."""
+        if (coding := encoding.strip().lower()) not in _CODINGS:
+            raise LinkedDataError(address, f"is encoded as {coding!r:.40}, which was not asked for: only gzip is read")
+        try:
+            return unpack(body, coding, self.limits.unpacked) if body else body
+        except UnpackedSizeError as error:
+            limit = self.limits.unpacked
+            raise LinkedDataError(address, f"unpacks to more than {limit} bytes: raise the limit `unpacked`") from error
+        except CodingError as error:
+            raise CutResponseError(f"the body {error}") from error
+
+
+_CODINGS: Final = ("", "identity", "gzip", "x-gzip")
+"""Content codings that a response may have."""
 
 
 def _refuse_hopeless(address: str, error: BaseException) -> None:
@@ -368,46 +378,11 @@ def _refuse_hopeless(address: str, error: BaseException) -> None:
         raise UnknownHostError(address, f"no answer: {error}") from error
 
 
-_PIECE: Final = 2**20
-"""Bytes unpacked at a time: 64 KB of gzip may expand to 64 MB."""
-
-
-class _Unpacking:
-    """Decompression of a body in pieces; only gzip is supported."""
-
-    def __init__(self, address: str, encoding: str) -> None:
-        coding = encoding.strip().lower()
-        if coding not in ("identity", "", "gzip", "x-gzip"):
-            raise LinkedDataError(address, f"is encoded as {coding!r:.40}, which was not asked for: only gzip is read")
-        self._inner = zlib.decompressobj(zlib.MAX_WBITS | 16) if coding.endswith("gzip") else None
-
-    @property
-    def ended(self) -> bool:
-        """Whether the end of the compressed body has been seen; always true if it is not compressed."""
-        return self._inner is None or self._inner.eof
-
-    def feed(self, data: bytes) -> Iterator[bytes]:
-        """The unpacked bytes in pieces of ``_PIECE``; CutResponseError for bytes that are not gzip."""
-        if self._inner is None:
-            yield data
-            return
-        try:
-            while data:
-                if self._inner.eof:  # a gzip body may have several members (RFC 1952, 2.2)
-                    self._inner = zlib.decompressobj(zlib.MAX_WBITS | 16)
-                yield self._inner.decompress(data, _PIECE)
-                data = self._inner.unused_data if self._inner.eof else self._inner.unconsumed_tail
-        except zlib.error as error:
-            raise CutResponseError(f"the body is not gzip: {error}") from error
-
-
-def _check_whole(response: httpx.Response, received: int, unpacking: _Unpacking) -> None:
-    """CutResponseError if the body is shorter than its Content-Length, or its gzip stream is truncated."""
+def _check_length(response: httpx.Response, received: int) -> None:
+    """CutResponseError if the body is shorter than its Content-Length."""
     length = response.headers.get("content-length", "")
     if length.isascii() and length.isdigit() and int(length[:18]) != received and response.status_code != 304:
         raise CutResponseError(f"{received} of {length[:18]} bytes came")
-    if received and not unpacking.ended:
-        raise CutResponseError(f"the gzip body ends after {received} bytes without its end")
 
 
 def _head(response: httpx.Response) -> int:
