@@ -6,10 +6,10 @@ solution replace its variables everywhere in the pattern (``fixed``). They are t
 in the domain that MINUS compares, and paths of length zero may begin at them.
 """
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from functools import lru_cache, reduce
 from itertools import chain, count, islice
-from typing import Final, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import Aggregate, Call, Exists, Expression, Group, Var
@@ -147,10 +147,11 @@ def _distinct(solutions: Iterable[Solution]) -> Collection[Solution]:
     return {frozenset(solution.items()): solution for solution in solutions}.values()
 
 
-Names: TypeAlias = tuple[str, ...]
+Name = TypeVar("Name", bound=Hashable)
+"""What stands for a variable in solutions: its name, or the variable itself."""
 
 
-class Partners:
+class Partners(Generic[Name]):
     """A hash index of solutions for finding those compatible with another one (18.3).
 
     Two solutions are compatible if every variable that both bind has the same term. After OPTIONAL, UNION or UNDEF some
@@ -158,15 +159,15 @@ class Partners:
     is hashed on demand by those that the other side binds too.
     """
 
-    def __init__(self, solutions: Iterable[Solution], shared: Iterable[str]) -> None:
+    def __init__(self, solutions: Iterable[dict[Name, Term]], shared: Iterable[Name]) -> None:
         """``shared`` are the variables that these solutions may have in common with the other side."""
         self._shared = tuple(shared)
-        self._groups: dict[Names, list[Solution]] = {}
+        self._groups: dict[tuple[Name, ...], list[dict[Name, Term]]] = {}
         for solution in solutions:
             self._groups.setdefault(self._bound(solution), []).append(solution)
-        self._indexes: dict[tuple[Names, Names], dict[Names, list[Solution]]] = {}
+        self._indexes: dict[tuple[tuple[Name, ...], ...], dict[tuple[Term, ...], list[dict[Name, Term]]]] = {}
 
-    def compatible(self, solution: Solution, overlapping: bool = False) -> Iterator[Solution]:
+    def compatible(self, solution: dict[Name, Term], overlapping: bool = False) -> Iterator[dict[Name, Term]]:
         """The solutions compatible with one; with ``overlapping`` only those that bind one of its variables (MINUS)."""
         own = self._bound(solution)
         for bound in self._groups:
@@ -174,10 +175,10 @@ class Partners:
             if keys or not overlapping:
                 yield from self._index(bound, keys).get(tuple(solution[name] for name in keys), ())
 
-    def _bound(self, solution: Solution) -> Names:
+    def _bound(self, solution: dict[Name, Term]) -> tuple[Name, ...]:
         return tuple(name for name in self._shared if name in solution)
 
-    def _index(self, bound: Names, keys: Names) -> dict[Names, list[Solution]]:
+    def _index(self, bound: tuple[Name, ...], keys: tuple[Name, ...]) -> dict[tuple[Term, ...], list[dict[Name, Term]]]:
         index = self._indexes.get((bound, keys))
         if index is None:
             index = self._indexes[bound, keys] = {}
@@ -190,7 +191,7 @@ Extensions: TypeAlias = Callable[[Solution], Iterable[Solution]]
 """A function from a solution to its merges with the compatible solutions of the other side."""
 
 
-def merges(partners: Partners) -> Extensions:
+def merges(partners: Partners[str]) -> Extensions:
     """The merges with solutions that are indexed already."""
     return lambda solution: ({**solution, **other} for other in partners.compatible(solution))
 
@@ -215,7 +216,7 @@ def left_joined(
             yield solution
 
 
-def subtracted(left: Iterable[Solution], partners: Partners) -> Iterator[Solution]:
+def subtracted(left: Iterable[Solution], partners: Partners[str]) -> Iterator[Solution]:
     """Minus (18.5): the left solutions without a compatible right solution that shares a bound variable."""
     for solution in left:
         if next(partners.compatible(solution, overlapping=True), None) is None:
@@ -398,7 +399,7 @@ class _Evaluation:
             return block_extensions(right, self._graph, self._fixed, shared_variables(left, right))
         return merges(self._partners(left, right))
 
-    def _partners(self, left: al.Pattern, right: al.Pattern) -> Partners:
+    def _partners(self, left: al.Pattern, right: al.Pattern) -> Partners[str]:
         return Partners(self.solutions(right), shared_variables(left, right))
 
     def _extended(self, inner: al.Pattern, variable: al.Var, value: al.Expression) -> Iterator[Solution]:

@@ -3,7 +3,6 @@
 This module has the quads, patterns and names that server and client share.
 """
 
-import re
 from collections import OrderedDict
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass
@@ -13,7 +12,7 @@ import pyoxigraph as ox
 
 from streamgauge.formats.streams.format import Relabel
 from streamgauge.model.algebra import Node, Var
-from streamgauge.model.terms import Term, is_iri, is_literal
+from streamgauge.model.terms import Term, is_literal, plain
 
 DEFAULT: Final[Term] = ""
 """The default graph, as a quad's fourth term."""
@@ -156,18 +155,6 @@ class SizedCache(Generic[Key, Value]):
         self.size = 0
 
 
-_ESCAPE = re.compile(r"\\(?:u([0-9A-Fa-f]{4})|U([0-9A-Fa-f]{8})|(.))")
-_ESCAPED: Final = {"n": "\n", "r": "\r", "t": "\t", "b": "\b", "f": "\f"}
-
-
-def plain_text(term: Term) -> str:
-    """The unescaped text of a literal without quotes, datatype and language; an IRI without its brackets."""
-    if not is_literal(term):
-        return term[1:-1] if is_iri(term) else term
-    body = term[1 : term.rfind('"')]
-    return _ESCAPE.sub(_unescaped, body) if "\\" in body else body
-
-
 def form_value(term: Term) -> str:
     """A term in Hydra's explicit representation (5.2): an IRI bare, a literal quoted, without escapes or brackets."""
     if term == DEFAULT:
@@ -175,11 +162,6 @@ def form_value(term: Term) -> str:
     if term.startswith("<<"):
         return term
     if not is_literal(term):
-        return plain_text(term)
+        return plain(term)
     rest = term[term.rfind('"') + 1 :]
-    return f'"{plain_text(term)}"{f"^^{rest[3:-1]}" if rest.startswith("^^") else rest}'
-
-
-def _unescaped(match: re.Match[str]) -> str:
-    code = match[1] or match[2]
-    return chr(int(code, 16)) if code else _ESCAPED.get(match[3], match[3])
+    return f'"{plain(term)}"{f"^^{rest[3:-1]}" if rest.startswith("^^") else rest}'

@@ -5,7 +5,7 @@ import asyncio
 import pytest
 
 from streamgauge.servers.fragments.client import LinkedDataError
-from streamgauge.servers.fragments.live_queries.streamer import StaticAnswers
+from streamgauge.servers.fragments.live_queries.streamer import StaticAnswer, StaticAnswers
 
 
 class Asked:
@@ -19,7 +19,7 @@ class Asked:
         await asyncio.sleep(0)
         if self.failing:
             raise LinkedDataError("http://a.test/", "is away")
-        return {key: 1}, self.now + 10_000
+        return StaticAnswer({key: 1}, self.now + 10_000)
 
     def results(self, most=10):
         return StaticAnswers(self.find, lambda: self.now, most)

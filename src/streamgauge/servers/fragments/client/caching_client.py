@@ -3,10 +3,9 @@
 It is a private cache (HTTP Caching, RFC 9111) and estimates the clock of each server from its responses.
 """
 
-import asyncio
 import json
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Coroutine, Iterator, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import asynccontextmanager, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -29,6 +28,7 @@ from streamgauge.servers.fragments.client import (
     lifetime,
     shown_time,
 )
+from streamgauge.servers.fragments.client.flights import Flights
 from streamgauge.servers.fragments.client.transport import (
     AddressRules,
     ClientCounters,
@@ -196,12 +196,6 @@ _ROUND: ContextVar[_Round | None] = ContextVar("round", default=None)
 
 
 @dataclass(slots=True)
-class _Flight:
-    task: asyncio.Task[Response]
-    waiting: int = 0
-
-
-@dataclass(slots=True)
 class CachingHttpClient:
     """Requests through one client, for any number of queries in one event loop.
 
@@ -220,7 +214,7 @@ class CachingHttpClient:
     counters: ClientCounters = field(default_factory=ClientCounters)
     same_clock: bool = False
     _sender: HttpSender = field(init=False)
-    _flights: dict[tuple[CacheKey, CacheUse], _Flight] = field(default_factory=dict, init=False)
+    _flights: Flights[tuple[CacheKey, CacheUse], Response] = field(default_factory=Flights, init=False)
     _clocks: dict[str, ServerClock] = field(default_factory=dict, init=False)
 
     def __post_init__(self) -> None:
@@ -254,7 +248,8 @@ class CachingHttpClient:
         if use is CacheUse.CACHED and kept is not None and self._usable(kept):
             self.counters.hits += 1
             return kept.response
-        return await self._joined((key, use), lambda: self._fetch(key, within, kept))
+        self.counters.coalesced += (key, use) in self._flights
+        return await self._flights.join((key, use), lambda: self._fetch(key, within, kept))
 
     def last(self, address: str, accept: str = RDF) -> Response | None:
         """The last response, however old: good enough for planning, not for answers."""
@@ -326,9 +321,7 @@ class CachingHttpClient:
 
     async def aclose(self) -> None:
         """Cancel requests under way and close the client."""
-        for flight in tuple(self._flights.values()):
-            flight.task.cancel()
-        await asyncio.gather(*(flight.task for flight in tuple(self._flights.values())), return_exceptions=True)
+        await self._flights.aclose()
         await self.client.aclose()
 
     def _usable(self, kept: CacheEntry) -> bool:
@@ -336,30 +329,6 @@ class CachingHttpClient:
         if round_ is not None and kept.number > round_.begun:
             return True
         return self.clock() < kept.fresh and (round_ is None or round_.use is CacheUse.CACHED)
-
-    async def _joined(
-        self, key: tuple[CacheKey, CacheUse], work: Callable[[], Coroutine[None, None, Response]]
-    ) -> Response:
-        """The result of the work, shared by concurrent equal requests and cancelled when none of them waits for it."""
-        flight = self._flights.get(key)
-        if flight is None:
-            flight = self._flights[key] = _Flight(asyncio.create_task(work()))
-            flight.task.add_done_callback(_retrieve)
-        else:
-            self.counters.coalesced += 1
-        flight.waiting += 1
-        try:
-            # A caller that is cancelled must not cancel the request that others wait for.
-            return await asyncio.shield(flight.task)
-        finally:
-            flight.waiting -= 1
-            if not flight.waiting:
-                self._end(key, flight)
-
-    def _end(self, key: tuple[CacheKey, CacheUse], flight: _Flight) -> None:
-        if self._flights.get(key) is flight:
-            del self._flights[key]
-        flight.task.cancel()
 
     async def _fetch(self, key: CacheKey, within: AddressRules, kept: CacheEntry | None) -> Response:
         address, accept = key
@@ -401,12 +370,6 @@ async def _parsed(chunks: AsyncIterator[bytes], parser: EventParser) -> AsyncIte
     async for chunk in chunks:
         for event in parser.feed(chunk):
             yield event
-
-
-def _retrieve(task: asyncio.Task[Response]) -> None:
-    """Mark a task's exception as retrieved: asyncio would log one that nobody waited for."""
-    if not task.cancelled():
-        task.exception()
 
 
 def _fresh(lived: Lifetime, answer: HttpAnswer) -> float:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import Final
 
 from streamgauge.formats.canonical import value_text
-from streamgauge.model.terms import RDF_TYPE, Term, is_iri, is_literal
-from streamgauge.servers.fragments import CHANGES, DEFAULT, LIMIT, MOST_QUADS, MOST_VALUES, Quad, plain_text
+from streamgauge.model.terms import RDF_TYPE, Term, is_iri, is_literal, plain
+from streamgauge.servers.fragments import CHANGES, DEFAULT, LIMIT, MOST_QUADS, MOST_VALUES, Quad
 from streamgauge.servers.fragments.client import LinkedDataError, Response, UnavailableError, body_digest, read_quads
 from streamgauge.servers.fragments.client.caching_client import CacheUse, CachingHttpClient
 from streamgauge.servers.fragments.client.transport import AddressRules
@@ -115,7 +115,7 @@ def read_page(quads: tuple[Quad, ...], response: Response, requested: str) -> Fr
         following[1:-1] if following is not None and is_iri(following) else None,
         _forms(metadata),
         next((default for _, default in metadata.pairs(f"<{_SD}defaultGraph>")), None),
-        next((plain_text(template) for _, template in metadata.pairs(CHANGES) if is_literal(template)), None),
+        next((plain(template) for _, template in metadata.pairs(CHANGES) if is_literal(template)), None),
     )
 
 
@@ -153,8 +153,8 @@ def _form(metadata: _Metadata, form: Term) -> SearchForm | None:
         place = next((_place(property_) for property_ in metadata.of(mapping, f"<{_HYDRA}property>")), None)
         for name in metadata.of(mapping, f"<{_HYDRA}variable>"):
             if place is not None:
-                names[place] = plain_text(name)
-    templates = [plain_text(template) for template in metadata.of(form, f"<{_HYDRA}template>")]
+                names[place] = plain(name)
+    templates = [plain(template) for template in metadata.of(form, f"<{_HYDRA}template>")]
     if not templates or not {"subject", "predicate", "object"} <= names.keys():
         return None
     bare = f"<{_HYDRA}BasicRepresentation>" in metadata.of(form, f"<{_HYDRA}variableRepresentation>")

@@ -4,8 +4,9 @@ Both plans share the reader of facts (``FactReader``), the evaluation over a set
 handling of the data's own named graphs.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import repeat
 from typing import Final, Protocol, TypeAlias, TypeGuard
 
 from streamgauge.incremental import Bag, SnapshotContents, Snapshots
@@ -58,6 +59,7 @@ from streamgauge.servers.fragments.live_queries.fact_forms import (
     terms_at,
     versions,
 )
+from streamgauge.sparql.algebra import Partners
 
 READINGS: Final = 8
 """Attempts at reading a source whose responses straddle a change."""
@@ -363,27 +365,21 @@ def joined_bags(left: tuple[Row, Bag], right: tuple[Row, Bag]) -> Bag:
 
     Unbound cells (``None``) are compatible with every value.
     """
-    names, rows = left
-    others, counts = right
-    pairs = [(names.index(name), at) for at, name in enumerate(others) if name in names]
-    more = [at for at, name in enumerate(others) if name not in names]
+    (names, rows), (others, counts) = left, right
+    columns = tuple(dict.fromkeys((*names, *others)))
+    partners = Partners(_solutions(others, counts), [str(name) for name in others if name in names])
     result: Bag = {}
-    for row, count in rows.items():
-        for other, times in counts.items():
-            cells = _merged(row, other, pairs)
-            if cells is not None:
-                add(result, (*cells, *(other[at] for at in more)), count * times)
+    for solution in _solutions(names, rows):
+        for other in partners.compatible(solution):
+            add(result, tuple((solution | other).get(str(name)) for name in columns), 1)
     return result
 
 
-def _merged(row: Row, other: Row, pairs: Sequence[tuple[int, int]]) -> Row | None:
-    cells = list(row)
-    for own, its in pairs:
-        if cells[own] is None:
-            cells[own] = other[its]
-        elif other[its] is not None and other[its] != cells[own]:
-            return None
-    return tuple(cells)
+def _solutions(names: Row, bag: Bag) -> Iterator[dict[str, Term]]:
+    """The rows of a bag as solutions, each as often as it is in the bag."""
+    for row, count in bag.items():
+        solution = {str(name): term for name, term in zip(names, row, strict=True) if term is not None}
+        yield from repeat(solution, count)
 
 
 MAX_GRAPHS: Final = 500

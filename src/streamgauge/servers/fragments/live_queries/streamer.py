@@ -7,9 +7,7 @@ kinds. Each poll evaluates the dynamic query, the time filter keeps the rows tha
 row instantiates the static query, which the result manager answers from its cache or fetches.
 """
 
-import asyncio
-from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from typing import Final, TypeAlias
@@ -22,9 +20,11 @@ from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.query.traversal import conjuncts, every_pattern, reads_patterns, with_pattern
+from streamgauge.servers.fragments import SizedCache
 from streamgauge.servers.fragments.annotations import triple_nodes
 from streamgauge.servers.fragments.client import LinkedDataSource
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
+from streamgauge.servers.fragments.client.flights import Flights
 from streamgauge.servers.fragments.client.sources import askable, gather_all, matching_terms
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries import (
@@ -74,53 +74,43 @@ def _filled(wanted: PatternNeed, row: Mapping[al.Var, Term]) -> PatternNeed:
 MAX_STATIC_ANSWERS: Final = 10_000
 """Static answers in the cache, which evicts the least recently used ones."""
 
-AnswerLookup: TypeAlias = Callable[[Row], Awaitable[tuple[Bag, int]]]
-"""Fetches the answer for a key: its rows, and until when (own clock, ms) they may be used."""
+
+@dataclass(frozen=True, slots=True)
+class StaticAnswer:
+    """The rows of a static answer, and until when (own clock, ms) they may be used."""
+
+    bag: Bag
+    until: int
+    size: int = 1
+    """Its share of the cache, which is limited by the number of answers."""
 
 
-@dataclass(slots=True)
+AnswerLookup: TypeAlias = Callable[[Row], Coroutine[None, None, StaticAnswer]]
+"""Fetches the answer for a key."""
+
+
 class StaticAnswers:
     """A cache of at most ``limit`` static answers, by the values of the variables shared with the dynamic part."""
 
-    find: AnswerLookup
-    clock: Callable[[], int]
-    limit: int = MAX_STATIC_ANSWERS
-    hits: int = 0
-    misses: int = 0
-    _kept: OrderedDict[Row, tuple[Bag, int]] = field(default_factory=OrderedDict)
-    _pending: dict[Row, asyncio.Task[tuple[Bag, int]]] = field(default_factory=dict)
+    def __init__(self, find: AnswerLookup, clock: Callable[[], int], limit: int = MAX_STATIC_ANSWERS) -> None:
+        self._find, self._clock = find, clock
+        self.hits = self.misses = 0
+        self._kept = SizedCache[Row, StaticAnswer](limit, share=1)
+        self._flights = Flights[Row, StaticAnswer]()
 
     def __len__(self) -> int:
         return len(self._kept)
 
     async def of(self, key: Row) -> Bag:
         """The answer for a key; concurrent calls share one fetch."""
-        entry_ = self._kept.get(key)
-        if entry_ is not None and self.clock() < entry_[1]:
+        answer = self._kept.get(key)
+        if answer is None or self._clock() >= answer.until:
+            self.misses += 1
+            answer = await self._flights.join(key, lambda: self._find(key))
+            self._kept.put(key, answer)
+        else:
             self.hits += 1
-            self._kept.move_to_end(key)
-            return entry_[0]
-        self.misses += 1
-        task = self._pending.get(key)
-        if task is None:
-            task = self._pending[key] = asyncio.ensure_future(self.find(key))
-            task.add_done_callback(partial(self._over, key))
-        # A row that is cancelled must not end the fetch of the others.
-        entry = await asyncio.shield(task)
-        self._keep(key, entry)
-        return entry[0]
-
-    def _over(self, key: Row, task: asyncio.Task[tuple[Bag, int]]) -> None:
-        """End a fetch, and mark its exception as retrieved: asyncio would log one that nobody waited for."""
-        self._pending.pop(key, None)
-        if not task.cancelled():
-            task.exception()
-
-    def _keep(self, key: Row, entry: tuple[Bag, int]) -> None:
-        self._kept[key] = entry
-        self._kept.move_to_end(key)
-        while len(self._kept) > self.limit:
-            self._kept.popitem(last=False)
+        return answer.bag
 
 
 IsStatic: TypeAlias = Callable[[al.TriplePattern], bool]
@@ -314,10 +304,10 @@ class StreamerPlan:
         if parts.results is not None:
             return await parts.results.of(key)
         assert parts.static is not None
-        return (await parts.static(key))[0]
+        return (await parts.static(key)).bag
 
-    async def _ask(self, parts: QuerySplit, local: LocalEvaluator, key: Row) -> tuple[Bag, int]:
-        """Fetch the answer of a static query for a key, and until when it may be used (own clock, ms)."""
+    async def _ask(self, parts: QuerySplit, local: LocalEvaluator, key: Row) -> StaticAnswer:
+        """Fetch the answer of a static query for a key."""
         assert parts.static is not None
         bindings: dict[al.Var, Term] = {
             var: term for var, term in zip(parts.shared, key, strict=True) if term is not None
@@ -330,7 +320,7 @@ class StreamerPlan:
         until = first_of(self.sources, [read.until for read in reads], self.web)
         now = self.web.clock()
         # Static facts have no end: they are read again after ``settled`` at the earliest.
-        return local.answer(triples), max(until or 0, now + self.settled)
+        return StaticAnswer(local.answer(triples), max(until or 0, now + self.settled))
 
     async def _rewritten(self) -> _Rewritten:
         """The query's parts, split at the first poll and again after ``settled`` ms."""

@@ -29,6 +29,7 @@ from streamgauge.servers.fragments.client import (
 )
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.transport import AddressRules, resolved_address
+from streamgauge.sparql.algebra import Partners
 
 TermTuple = TypeVar("TermTuple", bound=Sequence[Term])
 """A triple or a quad."""
@@ -195,32 +196,16 @@ def _version(parts: Sequence[FetchedQuads]) -> str | None:
 
 
 def _joined(left: list[Binding], right: list[Binding], limit: int) -> list[Binding]:
-    """The natural join: a hash join on the variables that all rows bind, then a test of the others."""
-    shared = _shared(left, right)
-    loose = bool(right) and any(variable in row for row in left for variable in right[0] if variable not in shared)
-    table: dict[tuple[Term, ...], list[Binding]] = {}
-    for row in right:
-        table.setdefault(tuple(row[variable] for variable in shared), []).append(row)
+    """The natural join; LinkedDataError for more than ``limit`` rows."""
+    partners = Partners(right, right[0] if right else ())
     joined: list[Binding] = []
     for row in left:
-        candidates = table.get(tuple(row[variable] for variable in shared), ())
-        joined += [{**row, **other} for other in candidates if not loose or _compatible(row, other)]
+        joined += ({**row, **other} for other in partners.compatible(row))
         if len(joined) > limit:
             raise LinkedDataError(
                 "join", f"has more than {limit} rows: connect its patterns, or raise the limit `rows`"
             )
     return joined
-
-
-def _compatible(row: Binding, other: Binding) -> bool:
-    return all(row.get(variable, term) == term for variable, term in other.items())
-
-
-def _shared(left: list[Binding], right: list[Binding]) -> list[Var]:
-    """The variables that every row on both sides binds."""
-    if not left or not right:
-        return []
-    return [variable for variable in right[0] if all(variable in row for row in left)]
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from typing import Final, cast
 from uritemplate import URITemplate
 
 from streamgauge.model.algebra import Node, Var
-from streamgauge.model.terms import Term, is_blank, is_literal
-from streamgauge.servers.fragments import ANYWHERE, DEFAULT, PATCH_TYPE, Quad, QuadPattern, form_value, plain_text
+from streamgauge.model.terms import Term, is_blank, is_literal, plain
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, PATCH_TYPE, Quad, QuadPattern, form_value
 from streamgauge.servers.fragments.client import (
     Binding,
     FetchedChange,
@@ -163,7 +163,7 @@ def fragment_addresses(forms: Sequence[SearchForm], default: Term | None, longes
 
 def _form_text(term: Term, form: SearchForm) -> str:
     """A term in the form's representation (Hydra, 5.2): explicit, or basic, which is bare text."""
-    return plain_text(term) if form.bare and is_literal(term) else form_value(term)
+    return plain(term) if form.bare and is_literal(term) else form_value(term)
 
 
 RANK: Final = 20

@@ -10,8 +10,8 @@ import pyoxigraph as ox
 from streamgauge.formats.bounds import check_results
 from streamgauge.formats.canonical import value_text
 from streamgauge.model.algebra import Node, Var
-from streamgauge.model.terms import Term, is_blank, is_literal
-from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern, plain_text
+from streamgauge.model.terms import Term, is_blank, is_literal, plain
+from streamgauge.servers.fragments import ANYWHERE, DEFAULT, Quad, QuadPattern
 from streamgauge.servers.fragments.client import (
     Binding,
     FetchedQuads,
@@ -73,7 +73,7 @@ def _described(first: FirstResponse) -> str | None:
     services = [s for s, p, o, _ in statements if p.endswith("#type>") and o == f"<{_SERVICE}Service>"]
     if not services:
         return None
-    ends = [plain_text(o) for s, p, o, _ in statements if s in services and p == f"<{_SERVICE}endpoint>"]
+    ends = [plain(o) for s, p, o, _ in statements if s in services and p == f"<{_SERVICE}endpoint>"]
     return first.reach.link(first.response.address, ends[0]) if ends else first.response.address
 
 

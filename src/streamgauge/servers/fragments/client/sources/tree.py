@@ -3,15 +3,15 @@
 Fresh pages are taken from the cache: LDES servers declare their full pages immutable.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Final
 
 from streamgauge.formats.canonical import value_text
-from streamgauge.model.terms import Term, is_iri, is_literal
-from streamgauge.servers.fragments import Quad, QuadPattern, plain_text
+from streamgauge.model.terms import Term, is_iri, is_literal, plain
+from streamgauge.query.clauses import duration
+from streamgauge.servers.fragments import Quad, QuadPattern
 from streamgauge.servers.fragments.client import (
     Binding,
     FetchedQuads,
@@ -34,8 +34,6 @@ _LDES: Final = "<https://w3id.org/ldes#"
 _MEMBER, _RELATION, _NODE, _VIEW, _SHAPE = (
     f"{_TREE}{name}>" for name in ("member", "relation", "node", "view", "shape")
 )
-_DURATION = re.compile(r"P(?:(\d+)D)?(?:T(?:(\d+)H)?(?:(\d+)M)?(?:(\d+(?:\.\d+)?)S)?)?")
-_PARTS_S: Final = (86_400, 3_600, 60, 1)
 _NEVER: Final = (float("-inf"), "")
 
 
@@ -136,7 +134,7 @@ def _superseded(statements: Sequence[Quad], members: set[Term]) -> set[Term]:
         subject: object_ for subject, predicate, object_, _ in statements if predicate == of and subject in members
     }
     times = {
-        subject: _instant(value_text(object_) if is_literal(object_) else plain_text(object_))
+        subject: _instant(value_text(object_) if is_literal(object_) else plain(object_))
         for subject, predicate, object_, _ in statements
         if predicate == since
     }
@@ -161,7 +159,4 @@ def _interval(statements: Iterable[Quad]) -> int | None:
     value = value_text(stated[0]) if stated and is_literal(stated[0]) else ""
     if value.isascii() and value.isdigit():
         return int(value[:9]) * 1000
-    match = _DURATION.fullmatch(value) if value else None
-    if match is None:
-        return None
-    return round(sum(float(part) * size for part, size in zip(match.groups("0"), _PARTS_S, strict=True)) * 1000) or None
+    return duration(value) or None
