@@ -148,7 +148,7 @@ def _distinct(solutions: Iterable[Solution]) -> Collection[Solution]:
 
 
 Name = TypeVar("Name", bound=Hashable)
-"""What stands for a variable in solutions: its name, or the variable itself."""
+"""A variable as the key of a solution: its name, or the variable itself."""
 
 
 class Partners(Generic[Name]):

@@ -14,9 +14,9 @@ from functools import partial
 from typing import Final
 from urllib.parse import quote, unquote_plus
 
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Scope
 
-from streamgauge.servers.fragments import PATCH_TYPE, VERSION, Quad
+from streamgauge.servers.fragments import PATCH_TYPE, Quad
 from streamgauge.servers.fragments.pages import (
     FragmentRequest,
     FragmentRequestError,
@@ -43,6 +43,7 @@ from streamgauge.servers.fragments.pages.representations import (
     freshness_headers,
     refusal,
     represent,
+    versioned,
 )
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.http import events
@@ -53,7 +54,7 @@ from streamgauge.servers.http.headers import (
     unchanged,
 )
 from streamgauge.servers.http.limits import Gate
-from streamgauge.servers.http.replies import ANYONE, Header, Reply, error_reply, send_reply
+from streamgauge.servers.http.replies import ANYONE, Header, Reply, error_reply
 
 Headers = Mapping[bytes, bytes]
 
@@ -149,16 +150,15 @@ class ChangesHandler:
             and not accepts(headers.get(b"accept", b""), events.MEDIA_TYPE)
         )
 
-    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        """Answer with a patch, or 410 if the fragment has to be fetched again."""
+    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive) -> Reply:  # noqa: ARG002
+        """A patch, or 410 if the fragment has to be fetched again."""
         now, headers = dataset.clock(), dict(scope["headers"])
         try:
             since = read_history_request(dataset, scope, headers, self._addressing)
             reply = self._reply(dataset, since, headers, now)
         except tuple(REFUSALS) as error:
             reply = refusal(error)
-        version = VERSION.lower().encode(), dataset.version
-        await send_reply(reply, scope["method"], send, *clock_headers(now), version)
+        return versioned(reply, dataset)
 
     def _reply(self, dataset: DataSet, since: HistoryRequest, headers: Headers, now: int) -> Reply:
         coded = accepted_coding(headers)
@@ -203,15 +203,10 @@ class PastHandler:
         """Whether it is a read with ``at``."""
         return method in ("GET", "HEAD") and _has(query, b"at=")
 
-    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:  # noqa: ARG002
-        """Answer with a page, or 410 if the history does not reach back so far."""
-        now = dataset.clock()
-        try:
-            async with self._gate.through():
-                reply = await asyncio.to_thread(self._reply, dataset, scope, now)
-        except tuple(REFUSALS) as error:
-            reply = refusal(error)
-        await send_reply(reply, scope["method"], send, *clock_headers(now))
+    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive) -> Reply:  # noqa: ARG002
+        """A page, or 410 if the history does not reach back so far."""
+        async with self._gate.through():
+            return await asyncio.to_thread(self._reply, dataset, scope, dataset.clock())
 
     def _reply(self, dataset: DataSet, scope: Scope, now: int) -> Reply:
         headers = dict(scope["headers"])
@@ -302,26 +297,19 @@ class EventsHandler:
         for subscriber in tuple(self._subscribers):
             subscriber.signal.set()
 
-    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:
-        """Send events until the client disconnects or the server stops."""
+    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive) -> Reply | events.Events:  # noqa: ARG002
+        """Events until the client disconnects or the server stops."""
         headers = dict(scope["headers"])
-        try:
-            since = read_history_request(dataset, scope, headers, self._addressing)
-            if since.what not in (None, *EVENT_CONTENTS):
-                raise FragmentRequestError(f"what: {since.what!r:.40} is not one of {', '.join(EVENT_CONTENTS)}")
-        except tuple(REFUSALS) as error:
-            await send_reply(refusal(error), "GET", send, *clock_headers(dataset.clock()))
-            return
+        since = read_history_request(dataset, scope, headers, self._addressing)
+        if since.what not in (None, *EVENT_CONTENTS):
+            raise FragmentRequestError(f"what: {since.what!r:.40} is not one of {', '.join(EVENT_CONTENTS)}")
         if self.subscribers >= self._limit:
             sentence = f"{self._limit} subscribers are connected already: come again later, or poll with ?since="
-            await send_reply(
-                error_reply(429, sentence, (b"retry-after", b"10")), "GET", send, *clock_headers(dataset.clock())
-            )
-            return
+            return error_reply(429, sentence, (b"retry-after", b"10"))
         last = headers.get(b"last-event-id", b"").decode("latin-1") or since.version
         response = events.Events(self._events(dataset, since, last))
         response.raw_headers += [*ANYONE, (b"vary", b"Accept"), *clock_headers(dataset.clock())]
-        await response(scope, receive, send)
+        return response
 
     async def _events(self, dataset: DataSet, since: HistoryRequest, last: str | None) -> AsyncIterator[bytes]:
         sent = dataset.store.version if last is None else store_version(dataset, last)

@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final, Protocol, TypeAlias
 
+from starlette.requests import ClientDisconnect
 from starlette.types import Message, Receive, Scope, Send
 
 from streamgauge.servers.fragments import PATCH_TYPE, VERSION
@@ -29,6 +30,7 @@ from streamgauge.servers.fragments.pages.representations import (
 )
 from streamgauge.servers.http import metrics, openapi
 from streamgauge.servers.http.access import REQUEST_HEADERS
+from streamgauge.servers.http.events import Events
 from streamgauge.servers.http.headers import BaseAddress, of_host, unchanged
 from streamgauge.servers.http.health import ServerState, StatusBody
 from streamgauge.servers.http.limits import Gate
@@ -185,8 +187,8 @@ _WRITTEN: Final = _change(["version", "facts", "quads"], version=_TEXT, facts=_C
 
 Headers: TypeAlias = Mapping[bytes, bytes]
 
-Mounted: TypeAlias = Callable[[DataSet, Scope, Receive, Send], Awaitable[None]]
-"""Handles a request that is not for a page."""
+Mounted: TypeAlias = Callable[[DataSet, Scope, Receive], Awaitable[Reply | Events]]
+"""Answers a request that is not for a page, or that takes a while."""
 
 READS: Final = ("GET", "HEAD", "OPTIONS")
 WRITES: Final = ("POST", "PUT", "PATCH", "DELETE")
@@ -203,8 +205,8 @@ class MountedHandler(Protocol):
     def takes(self, method: str, query: bytes, headers: Headers) -> bool:
         """Whether it handles such a request."""
 
-    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer the request."""
+    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive) -> Reply | Events:
+        """The reply to the request."""
 
 
 class FragmentsApp:
@@ -269,35 +271,37 @@ class FragmentsApp:
         if scope["type"] != "http":
             await _other(scope, receive, send)
             return
-        name, headers = "", dict(scope["headers"])
+        name, method = scope["path"][1:], scope["method"]
+        reply: Reply | Mounted | Events
         try:
-            reply: Reply | Mounted
-            name, reply = self._answer(scope, headers)
+            reply = self._answer(scope, dict(scope["headers"]))
+            if not isinstance(reply, Reply):
+                reply = await reply(self._datasets[name], scope, receive)
+        except ClientDisconnect:
+            return
         except tuple(REFUSALS) as error:
             reply = refusal(error)
         except Exception:
-            _LOG.exception("%s %s", scope["method"], scope["path"])
+            _LOG.exception("%s %s", method, scope["path"])
             reply = error_reply(500, "the server failed on this request; its log has the reason")
         if isinstance(reply, Reply):
-            self._count(name or scope["path"][1:], reply.status, 0 if scope["method"] == "HEAD" else len(reply.body))
-            await send_reply(reply, scope["method"], send, *clock_headers(self._clock()))
+            self._count(name, reply.status, 0 if method == "HEAD" else len(reply.body))
+            await send_reply(reply, method, send, *clock_headers(self._clock()))
         else:
-            await reply(self._datasets[name], scope, receive, self._counted(name, send))
+            await reply(scope, receive, self._counted(name, send))
 
-    def _answer(self, scope: Scope, headers: Headers) -> tuple[str, Reply | Mounted]:
-        """The name of the data set, empty for none, and the reply or the handler that sends it."""
+    def _answer(self, scope: Scope, headers: Headers) -> Reply | Mounted:
+        """The reply, or the handler that makes it."""
         method, path = scope["method"], scope["path"]
         if len(scope["query_string"]) + len(path) > self._limits.address:
-            return "", error_reply(
-                414, f"the address is longer than {self._limits.address} bytes: ask for less at once"
-            )
+            return error_reply(414, f"the address is longer than {self._limits.address} bytes: ask for less at once")
         if method == "OPTIONS":
-            return "", self._options()
+            return self._options()
         name = path[1:]
         if name in self._datasets:
             mounted = self._mount(method, scope["query_string"], headers)
-            return name, mounted if mounted is not None else self._read(name, scope, headers)
-        return "", self._elsewhere(method, path, scope, headers)
+            return mounted if mounted is not None else self._read(name, scope, headers)
+        return self._elsewhere(method, path, scope, headers)
 
     def _read(self, name: str, scope: Scope, headers: Headers) -> Reply | Mounted:
         if scope["method"] not in READS:
@@ -311,24 +315,13 @@ class FragmentsApp:
             return partial(self._scanned, selection)
         return self._page(self._reading.made(self._datasets[name], key, headers), headers)
 
-    async def _scanned(
-        self,
-        selection: Selection,
-        dataset: DataSet,
-        scope: Scope,
-        receive: Receive,  # noqa: ARG002
-        send: Send,
-    ) -> None:
-        """Answer with a page of a selection that has to be scanned, in a thread, one scan at a time."""
+    async def _scanned(self, selection: Selection, dataset: DataSet, scope: Scope, receive: Receive) -> Reply:  # noqa: ARG002
+        """A page of a selection that has to be scanned, in a thread, one scan at a time."""
         headers = dict(scope["headers"])
-        try:
-            async with self._scans.through():
-                if dataset.lacks(selection):
-                    dataset.hold(selection, await asyncio.to_thread(dataset.scanned, selection))
-            reply = self._page(self._reading.made(dataset, self._reading.key_of(scope, headers), headers), headers)
-        except tuple(REFUSALS) as error:
-            reply = refusal(error)
-        await send_reply(reply, scope["method"], send, *clock_headers(self._clock()))
+        async with self._scans.through():
+            if dataset.lacks(selection):
+                dataset.hold(selection, await asyncio.to_thread(dataset.scanned, selection))
+        return self._page(self._reading.made(dataset, self._reading.key_of(scope, headers), headers), headers)
 
     def _elsewhere(self, method: str, path: str, scope: Scope, headers: Headers) -> Reply:
         if path not in ("/", "/health", "/ready", "/metrics", "/openapi.json"):
@@ -388,7 +381,7 @@ class FragmentsApp:
         self.counts.bytes += size
 
     def _counted(self, name: str, send: Send) -> Send:
-        """A ``send`` that counts the responses of mounted handlers, event streams included."""
+        """A ``send`` that counts an event stream."""
 
         async def sent(message: Message) -> None:
             if message["type"] == "http.response.start":

@@ -5,7 +5,7 @@ Also the limits and the counters of a fragments server.
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from hashlib import blake2b
 from typing import Final, NamedTuple, TypeAlias
@@ -284,6 +284,11 @@ def refusal(error: Exception) -> Reply:
     """The reply to a request that cannot be answered; one that was refused for load may be retried."""
     again = ((b"retry-after", b"1"),) if isinstance(error, CrowdedError) else ()
     return error_reply(REFUSALS[type(error)], str(error), *again)
+
+
+def versioned(reply: Reply, dataset: DataSet) -> Reply:
+    """The reply with the version of the data set."""
+    return replace(reply, headers=[*reply.headers, (_VERSION, dataset.version)])
 
 
 class Representations:

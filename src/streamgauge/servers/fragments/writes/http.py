@@ -9,9 +9,8 @@ from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl
 
 import pyoxigraph as ox
-from starlette.requests import ClientDisconnect
 from starlette.requests import Request as Incoming
-from starlette.types import Receive, Scope, Send
+from starlette.types import Receive, Scope
 
 from streamgauge.formats.bounds import SERVED, check_rdf, read_json
 from streamgauge.formats.charsets import CharsetError
@@ -23,7 +22,7 @@ from streamgauge.model.algebra import Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Term
 from streamgauge.query.text import QueryError
-from streamgauge.servers.fragments import DEFAULT, VERSION, Quad, named_quad
+from streamgauge.servers.fragments import DEFAULT, Quad, named_quad
 from streamgauge.servers.fragments.annotations import UnknownMethodError
 from streamgauge.servers.fragments.annotations import method as method_of
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, LabelError, Style
@@ -45,7 +44,7 @@ from streamgauge.servers.fragments.pages.dataset import (
     validity,
 )
 from streamgauge.servers.fragments.pages.formats import FORMATS, PageView
-from streamgauge.servers.fragments.pages.representations import REFUSALS, clock_headers, tag
+from streamgauge.servers.fragments.pages.representations import REFUSALS, tag, versioned
 from streamgauge.servers.fragments.store import FullError
 from streamgauge.servers.fragments.writes import (
     Operation,
@@ -72,7 +71,7 @@ from streamgauge.servers.http.headers import (
 )
 from streamgauge.servers.http.limits import STATUS, counted_body, document_turn, load_parsers
 from streamgauge.servers.http.protocol import ProtocolError, media_types, read_protocol
-from streamgauge.servers.http.replies import Reply, error_reply, send_reply
+from streamgauge.servers.http.replies import Reply, error_reply
 from streamgauge.servers.http.retries import BadKeyError, KeyReuseError, RetryKey, RetryMemory, read_key
 
 PLACES: Final = ("subject", "predicate", "object")
@@ -379,19 +378,16 @@ class WritesHandler:
         """Whether it is a write, by its method."""
         return method in METHODS
 
-    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive, send: Send) -> None:
-        """Change the data set, and answer with the effect and the new version."""
+    async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive) -> Reply:
+        """Change the data set; the reply has the effect and the new version."""
         refused = self._refused(dict(scope["headers"]))
         try:
             reply = refused or await self._reply(dataset, scope, receive)
-        except ClientDisconnect:
-            return
         except tuple(_STATUS) as error:
             status = next(status for kind, status in _STATUS.items() if isinstance(error, kind))
             again = ((b"retry-after", b"1"),) if status == 503 else ()
             reply = error_reply(status, str(error), *again)
-        now = clock_headers(dataset.clock())
-        await send_reply(reply, scope["method"], send, *now, (VERSION.lower().encode(), dataset.version))
+        return versioned(reply, dataset)
 
     def _refused(self, headers: Headers) -> Reply | None:
         if not self._tokens:
