@@ -9,7 +9,7 @@ import pytest
 
 from streamgauge.formats import paged
 from streamgauge.formats.manifest import TableError
-from streamgauge.formats.paged import PagedRecords, RecordTable, gathered, read_records
+from streamgauge.formats.paged import PagedRecords, RecordForm, gathered, read_records
 from streamgauge.formats.tables import write_part
 
 SCHEMA = pa.schema([pa.field("number", pa.int64(), nullable=False)])
@@ -19,7 +19,7 @@ def encoded(numbers: Sequence[int]) -> pa.Table:
     return pa.table([list(numbers)], schema=SCHEMA)
 
 
-NUMBERS = RecordTable(SCHEMA, encoded, lambda table: table["number"].to_pylist())
+NUMBERS = RecordForm(SCHEMA, lambda table: table["number"].to_pylist())
 
 
 @pytest.fixture(autouse=True)
@@ -29,8 +29,8 @@ def small_pages():
 
 
 def test_up_to_a_bound_records_are_a_tuple_and_beyond_it_they_are_equal_to_one():
-    assert gathered(iter(range(7)), NUMBERS) == tuple(range(7))
-    records = gathered(iter(range(20)), NUMBERS)
+    assert gathered(iter(range(7)), NUMBERS, encoded) == tuple(range(7))
+    records = gathered(iter(range(20)), NUMBERS, encoded)
     assert isinstance(records, PagedRecords)
     assert (len(records), list(records), tuple(range(20))) == (20, [*range(20)], records)
     assert records != tuple(range(1, 21))
@@ -50,7 +50,7 @@ def test_each_place_is_read_in_any_order(tmp_path):
 
 
 def test_the_file_of_gathered_records_goes_with_them():
-    records = gathered(iter(range(20)), NUMBERS)
+    records = gathered(iter(range(20)), NUMBERS, encoded)
     assert isinstance(records, PagedRecords)
     (file,) = {file for file, _ in records._groups}
     assert file.exists()

@@ -27,22 +27,22 @@ PAGE: Final = 5_000
 """Records that are decoded, or encoded, together."""
 
 
-class RecordTable(NamedTuple, Generic[T]):
-    """How records become rows, and rows records; ``optional`` columns are null in files that lack them."""
+class RecordForm(NamedTuple, Generic[T]):
+    """How a page of rows becomes records; ``optional`` columns are null in files that lack them."""
 
     schema: pa.Schema
-    encode: Callable[[Sequence[T]], pa.Table]
     decode: Callable[[pa.Table], Sequence[T]]
     optional: Collection[str] = ()
 
-    def pages(self, records: Iterable[T]) -> Iterator[pa.Table]:
-        """The records as tables of a page each."""
-        coming = iter(records)
-        while page := tuple(islice(coming, PAGE)):
-            yield self.encode(page)
+
+def pages(records: Iterable[T], encode: Callable[[Sequence[T]], pa.Table]) -> Iterator[pa.Table]:
+    """The records as tables of a page each."""
+    coming = iter(records)
+    while page := tuple(islice(coming, PAGE)):
+        yield encode(page)
 
 
-def gathered(records: Iterable[T], form: RecordTable[T]) -> Sequence[T]:
+def gathered(records: Iterable[T], form: RecordForm[T], encode: Callable[[Sequence[T]], pa.Table]) -> Sequence[T]:
     """The records as a sequence: beyond MAX_RESIDENT in a temporary file; TableError if the disk is full."""
     coming = iter(records)
     first = tuple(islice(coming, MAX_RESIDENT + 1))
@@ -51,7 +51,7 @@ def gathered(records: Iterable[T], form: RecordTable[T]) -> Sequence[T]:
     scratch = TemporaryDirectory(prefix="streamgauge-")
     file = Path(scratch.name) / "records.parquet"
     with writer(file, form.schema) as parquet:
-        for page in form.pages(chain(first, coming)):
+        for page in pages(chain(first, coming), encode):
             try:
                 parquet.write_table(page)
             except OSError as error:
@@ -59,7 +59,7 @@ def gathered(records: Iterable[T], form: RecordTable[T]) -> Sequence[T]:
     return PagedRecords(file, form, scratch)
 
 
-def read_records(table: Path, form: RecordTable[T]) -> Sequence[T]:
+def read_records(table: Path, form: RecordForm[T]) -> Sequence[T]:
     """The records of a table; TableError, beyond MAX_RESIDENT also while they are read."""
     records = PagedRecords(table, form)
     return records if len(records) > MAX_RESIDENT else tuple(records)
@@ -72,7 +72,7 @@ class PagedRecords(Sequence[T]):
     remove when nobody refers to the records any more.
     """
 
-    def __init__(self, table: Path, form: RecordTable[T], scratch: "TemporaryDirectory[str] | None" = None) -> None:
+    def __init__(self, table: Path, form: RecordForm[T], scratch: "TemporaryDirectory[str] | None" = None) -> None:
         footers = [(file, metadata(file)) for file in files(table)]
         sizes: list[tuple[Path, int, int]] = [
             (file, group, footer.row_group(group).num_rows)

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from threading import RLock
@@ -12,10 +13,10 @@ from typing import Any, Self, TypeAlias
 from streamgauge.formats import tables
 from streamgauge.formats.fields import FieldError, decode, encode
 from streamgauge.formats.manifest import NAME, TableError, commit, manifest
-from streamgauge.formats.paged import PagedRecords, read_records
+from streamgauge.formats.paged import PagedRecords, RecordForm, pages, read_records
 from streamgauge.formats.places import Place, RemotePlace, place
 from streamgauge.formats.seals import SealError, seal, unseal
-from streamgauge.formats.windows import WINDOW_RECORDS, WINDOWS
+from streamgauge.formats.windows import WINDOW_FORM, WINDOWS, windows_table
 from streamgauge.model.answer import Answer
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.query import ContinuousQuery
@@ -32,7 +33,7 @@ def write_verdict(path: str | Path, verdict: Verdict) -> None:
     folder = root / "windows.parquet"
     try:
         if not (isinstance(verdict.windows, PagedRecords) and verdict.windows.is_of(folder)):
-            tables.write_groups(folder, 0, WINDOWS, WINDOW_RECORDS.pages(verdict.windows))
+            tables.write_groups(folder, 0, WINDOWS, pages(verdict.windows, windows_table))
             commit(folder)
     except TableError as error:
         raise RunError(str(error)) from error
@@ -46,7 +47,7 @@ def read_verdict(path: str | Path) -> Verdict:
     file = root / "verdict.json"
     data = read_json(file, _VERDICT, VERSION)
     try:
-        windows = read_records(root / "windows.parquet", WINDOW_RECORDS)
+        windows = read_records(root / "windows.parquet", WINDOW_FORM)
         return decode(Verdict, data.get("verdict"), "verdict", {"windows": windows})
     except FieldError as error:
         raise RunError(f"{file}: field {error}") from error
@@ -223,7 +224,8 @@ def read_heads(path: str | Path, parse: Parse) -> Run | None:
     data = read_json(root / "run.json", FORMAT, VERSION)
     try:
         static = tables.static(root) if (root / "static.parquet").exists() else ()
-        answers = tables.heads(root)
+        heads = RecordForm(tables.ANSWERS, partial(tables.head_answers, root), tables.LATER)
+        answers = read_records(root / "answers.parquet", heads) if tables.are_numbered(root) else None
         tables.check(root / "rows.parquet")
         _check_parts(root, data)
         return None if answers is None else Run(_header(root / "run.json", data, parse, static), answers, (), (), root)

@@ -40,7 +40,7 @@ ANSWERS = pa.schema(
         ("made", pa.int64()),
     ]
 )
-_LATER = ("made",)
+LATER = ("made",)
 """Columns of answers that older folders lack."""
 
 ROWS = pa.schema(
@@ -159,16 +159,25 @@ def first_answers(root: Path, count: int) -> tuple[Answer, ...]:
     return tuple(_answer(head, added, removed, root) for head in chosen)
 
 
-def heads(root: Path) -> tuple[Answer, ...] | None:
-    """The answers of a run folder without their rows; ``None`` unless reports are numbered 0, 1, 2, ...; TableError."""
-    rows = _heads(root)
-    if any(head["report"] != place for place, head in enumerate(rows)):
-        return None
-    return tuple(_answer(head, {}, {}, root) for head in rows)
+def are_numbered(root: Path) -> bool:
+    """Whether the reports of a run folder are numbered 0, 1, 2, ..., so that they can be read alone; TableError."""
+    following = 0
+    for _, batch in batches(root / "answers.parquet", pa.schema([ANSWERS.field("report")])):
+        numbers = batch.column(0)
+        if numbers != pa.array(range(following, following + len(numbers)), numbers.type):
+            _heads(root)  # TableError if they do not even grow
+            return False
+        following += len(numbers)
+    return True
+
+
+def head_answers(root: Path, table: pa.Table) -> tuple[Answer, ...]:
+    """Answers of a run folder without their rows, from rows of ``ANSWERS``; TableError."""
+    return tuple(_answer(head, {}, {}, root) for head in table.to_pylist())
 
 
 def _heads(root: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = read(root / "answers.parquet", ANSWERS, _LATER).to_pylist()
+    rows: list[dict[str, Any]] = read(root / "answers.parquet", ANSWERS, LATER).to_pylist()
     if any(after["report"] <= before["report"] for before, after in pairwise(rows)):
         raise TableError(f"{root / 'answers.parquet'}: column report must grow from row to row")
     return rows

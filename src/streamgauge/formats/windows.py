@@ -7,7 +7,7 @@ from typing import Any, Final
 import pyarrow as pa
 
 from streamgauge.formats import tables
-from streamgauge.formats.paged import RecordTable, gathered
+from streamgauge.formats.paged import RecordForm, gathered
 from streamgauge.model.verdict import WindowVerdict
 
 _LATER = ("late",)
@@ -46,9 +46,9 @@ def _bags(column: pa.ChunkedArray) -> list[Sequence[Any]]:
     return bags
 
 
-WINDOW_RECORDS: Final = RecordTable(WINDOWS, windows_table, window_verdicts, _LATER)
+WINDOW_FORM: Final = RecordForm(WINDOWS, window_verdicts, _LATER)
 
 
 def gathered_windows(windows: Iterable[WindowVerdict]) -> Sequence[WindowVerdict]:
     """Window verdicts that are computed one by one, as a sequence (``paged``)."""
-    return gathered(windows, WINDOW_RECORDS)
+    return gathered(windows, WINDOW_FORM, windows_table)

@@ -1,6 +1,6 @@
 """Runs: everything observed while an engine answered a query on a stream."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -79,7 +79,7 @@ class Run:
     """A header with all recorded tables, each in time order; ``folder`` is where the run was read from."""
 
     header: RunHeader
-    answers: tuple[Answer, ...]
+    answers: Sequence[Answer]
     fed: tuple[Fed, ...]
     samples: tuple[Sample, ...] = ()
     folder: Path | None = field(default=None, compare=False)
