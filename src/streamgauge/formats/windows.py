@@ -24,17 +24,17 @@ def windows_table(windows: Sequence[WindowVerdict]) -> pa.Table:
 
 def window_verdicts(table: pa.Table) -> tuple[WindowVerdict, ...]:
     """The window verdicts of a table (``windows_table``)."""
-    columns = [_values(name, table[name]) for name in WINDOWS.names]
+    columns = [_values(field, table[field.name]) for field in WINDOWS]  # Spark has pairs as lists of any length
     return tuple(WindowVerdict(*values) for values in zip(*columns, strict=True))
 
 
-def _values(name: str, column: pa.ChunkedArray) -> Sequence[Any]:
-    if pa.types.is_list(column.type):
+def _values(field: pa.Field, column: pa.ChunkedArray) -> Sequence[Any]:
+    if pa.types.is_list(field.type):
         return _bags(column)
     values: list[Any] = column.to_pylist()
-    if name in _LATER:
+    if field.name in _LATER:
         return [bool(value) for value in values]
-    return [pair and tuple(pair) for pair in values] if pa.types.is_fixed_size_list(column.type) else values
+    return [pair and tuple(pair) for pair in values] if pa.types.is_fixed_size_list(field.type) else values
 
 
 def _bags(column: pa.ChunkedArray) -> list[Sequence[Any]]:

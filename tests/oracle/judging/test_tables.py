@@ -30,7 +30,7 @@ from streamgauge.model.semantics import (
     Semantics,
     Tick,
 )
-from streamgauge.oracle.expected import ranks
+from streamgauge.oracle.expected import due_table, ranks
 from streamgauge.oracle.expected.extent import BLOCK, extent
 from streamgauge.oracle.judging import tables
 from streamgauge.oracle.judging.judge import Means, judge_run, judge_stored
@@ -207,7 +207,7 @@ def agree(spark, folder, seed: int, under: Sequence[Semantics] = SEMANTICS) -> N
     wanted = judge_run(read_run(folder, lambda _text, _dialect: run.header.query), table, means)
     wrong = {window.instant: {*window.missing, *window.surplus} for window in wanted.windows}
     shared = len({window.instant for window in wanted.windows}) < len(wanted.windows)
-    with in_partitions(spark, number):
+    with in_partitions(spark, number), patch.object(due_table, "PORTION", 5 if seed % 2 else due_table.PORTION):
         for evaluator in ("spark", "definition"):
             if refusal(run.header, evaluator) is not None or (evaluator == "spark" and shared):
                 continue

@@ -1,14 +1,22 @@
-"""Due reports in columns of numbers, from which each is made when it is read: a twentieth of their size as objects."""
+"""Due reports in columns of numbers, from which each is made when it is read: a twentieth of their size as objects.
+
+``portions`` cuts a run's reports, however many, into tables that are judged one after the other.
+"""
 
 from array import array
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeAlias, overload
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import chain, groupby, islice
+from operator import attrgetter
+from typing import Any, Final, NamedTuple, TypeAlias, overload
 
 import numpy as np
 
 from streamgauge.model.report import DueReport, View
 
 Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
+
+PORTION: Final = 50_000
+"""Instants whose reports are judged together: their tasks and verdicts take some 50 MiB of the driver."""
 
 _VIEW = ("start", "end", "first", "last", "seen", "after")
 _FIRST, _LAST = _VIEW.index("first"), _VIEW.index("last")
@@ -49,6 +57,10 @@ class DueTable(Sequence[DueReport]):
         """The reports at these places."""
         return DueTable(self._rows[np.asarray(places, np.int64)])
 
+    def after(self, before: "DueTable") -> "DueTable":
+        """The reports with others before them."""
+        return DueTable(np.concatenate([before._rows, self._rows]))
+
     @property
     def instants(self) -> Sequence[int]:
         """The instant (ms) of each report."""
@@ -63,6 +75,36 @@ class DueTable(Sequence[DueReport]):
     def lasts(self) -> Sequence[int]:
         """The latest time (ms) that each report may contain."""
         return integers(self._rows[:, 1 + _LAST :: len(_VIEW)].max(axis=1))
+
+
+class Portion(NamedTuple):
+    """Some of a run's reports, in order: those of ``due`` but the first ``skip``, which came with earlier portions.
+
+    Answers may be differences to what is skipped, and contents unchanged since then. ``final`` if no portion follows.
+    """
+
+    due: DueTable
+    skip: int
+    final: bool
+
+    @property
+    def own(self) -> DueTable:
+        """The reports without those that are skipped."""
+        return self.due.take(np.arange(self.skip, len(self.due)))
+
+
+def portions(reports: Iterable[DueReport], windows: int) -> Iterator[Portion]:
+    """Reports over that many windows in portions of PORTION; those of one instant stay together. At least one."""
+    together = (tuple(group) for _, group in groupby(reports, key=attrgetter("instant")))
+    before, own = DueTable.of((), windows), _next(together, windows)
+    while following := _next(together, windows):
+        yield Portion(own.after(before), len(before), final=False)
+        before, own = own.take([len(own) - 1]), following
+    yield Portion(own.after(before), len(before), final=True)
+
+
+def _next(together: Iterator[tuple[DueReport, ...]], windows: int) -> DueTable:
+    return DueTable.of(chain.from_iterable(islice(together, PORTION)), windows)
 
 
 def integers(values: Any) -> Sequence[int]:

@@ -16,8 +16,8 @@ from pyspark import StorageLevel
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Report, Semantics
-from streamgauge.oracle.expected.due_table import DueTable
-from streamgauge.oracle.expected.stretches import Stretch, near, stretches, task_of, unit_by_unit, with_tasks
+from streamgauge.oracle.expected.due_table import DueTable, Portion
+from streamgauge.oracle.expected.stretches import Stretch, between, near, stretches, task_of, unit_by_unit, with_tasks
 from streamgauge.semantics.arrivals import Contents, size
 from streamgauge.semantics.definition import selected
 from streamgauge.semantics.evaluate import Loaded, snapshot_under
@@ -65,15 +65,16 @@ def by_definition(
 
 
 def due_by_content(
-    session: SparkSession, stream: DataFrame, due: DueTable, query: ContinuousQuery, semantics: Semantics
+    session: SparkSession, stream: DataFrame, portion: Portion, query: ContinuousQuery, semantics: Semantics
 ) -> DueTable:
-    """The reports among the candidates ``due`` that their contents make due, by the definition."""
+    """The reports among the candidates of a portion that their contents make due, by the definition."""
 
     def name(chosen: Iterator[tuple[int, DueReport, Contents]]) -> Iterator[tuple[int, None, int]]:
         return ((unit, None, 0) for unit, _report, _contents in chosen)
 
-    units = _by_stretch(session, stream, due, query, semantics, name).select("unit").toArrow().column("unit")
-    return due.take(np.sort(units.to_numpy()))
+    due, skip = portion.due, portion.skip
+    named = _by_stretch(session, between(stream, due), due, query, semantics, name, skip)
+    return due.take(np.sort(named.select("unit").toArrow().column("unit").to_numpy()))
 
 
 def _by_stretch(
@@ -83,9 +84,13 @@ def _by_stretch(
     query: ContinuousQuery,
     semantics: Semantics,
     answer: Callable[[Iterator[tuple[int, DueReport, Contents]]], Iterator[tuple[int, list[str | None] | None, int]]],
+    skip: int = 0,
 ) -> DataFrame:
-    """The rows (``_ANSWER``) that ``answer`` makes of the due reports of each stretch and their indices in ``due``."""
-    cut = stretches(due, cores(session), before=Report.CONTENT_CHANGE in semantics.report)
+    """The rows (``_ANSWER``) that ``answer`` makes of the due reports of each stretch and their indices in ``due``.
+
+    The first ``skip`` candidates only precede the others.
+    """
+    cut = stretches(due, cores(session), before=Report.CONTENT_CHANGE in semantics.report, skip=skip)
 
     def evaluate(_unit: int, rows: pa.Table) -> pa.Table:
         answered = answer(_chosen(task_of(rows), rows, query, semantics))

@@ -76,8 +76,8 @@ class Stretch(NamedTuple):
         return replace(last, views=tuple(replace(view, first=early.first) for early, view in views))
 
 
-def stretches(reports: DueTable, cores: int, *, before: bool) -> Iterator[Stretch]:
-    """Cut reports into stretches; reports of one instant stay together.
+def stretches(reports: DueTable, cores: int, *, before: bool, skip: int = 0) -> Iterator[Stretch]:
+    """Cut reports, after the first ``skip``, into stretches; reports of one instant stay together.
 
     ``before`` gives each stretch the report before its first. Worked example: windows of 10 s that slide by 2 s reach
     back 10 s, so the reports at 10, 12 and 14 s (which reach from 0 to 14) are a stretch, with 16 s it would be longer
@@ -85,8 +85,8 @@ def stretches(reports: DueTable, cores: int, *, before: bool) -> Iterator[Stretc
     """
     limit = min(MAX_REPORTS, max(1, len(reports) // (TASKS_A_CORE * cores)))
     instants, firsts, lasts = reports.instants, reports.firsts, reports.lasts
-    start, taken = 0, 0
-    for _, together in groupby(range(len(reports)), key=instants.__getitem__):
+    start, taken = skip, skip
+    for _, together in groupby(range(skip, len(reports)), key=instants.__getitem__):
         *_, last = together
         length, longest = lasts[last] - firsts[start], MAX_WIDENING * max(0, lasts[start] - firsts[start])
         if taken > start and (last + 1 - start > limit or length > longest):
@@ -99,6 +99,13 @@ def stretches(reports: DueTable, cores: int, *, before: bool) -> Iterator[Stretc
 
 def _stretch(reports: DueTable, start: int, end: int, *, before: bool) -> Stretch:
     return Stretch(start, reports[max(0, start - before) : start], reports[start:end])
+
+
+def between(stream: DataFrame, reports: DueTable) -> DataFrame:
+    """The rows of a stream table within the times that some of these reports may contain, as files are skipped by."""
+    if not reports:
+        return stream.filter(fn.lit(False))
+    return stream.filter(fn.col("time").between(min(reports.firsts), max(reports.lasts)))
 
 
 def with_tasks(

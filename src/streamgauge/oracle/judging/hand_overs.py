@@ -1,8 +1,8 @@
 """The hand-overs of a run that stay on disk: when its reports were due, and its stream under the time of arrival."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Final
 
 import numpy as np
 from pyspark.sql import DataFrame, SparkSession
@@ -24,65 +24,88 @@ _MS_NS: Final = 1_000_000
 """Nanoseconds of a millisecond."""
 
 
-def handed_over(run: Run, due: Sequence[DueReport]) -> DueTime:
-    """``metrics.due_time`` of a run whose hand-overs stay on disk, for reports ascending in time."""
-    times = hand_overs(run, due)
-    return due_time(run) if times is None else due_times(due, times)
-
-
 def due_times(due: Sequence[DueReport], times: Sequence[int]) -> DueTime:
-    """When these reports were due (ns), from their hand-overs (``hand_overs``)."""
+    """When these reports were due (ns), from their hand-overs (``HandOvers.of``)."""
     pairs = zip(due, times, strict=True)
     known = {(report.instant, report.seen): at for report, at in pairs if at != UNKNOWN}
     return lambda report: known.get((report.due.instant, report.due.seen))
 
 
-def hand_overs(run: Run, due: Sequence[DueReport]) -> Sequence[int] | None:
-    """The hand-over (ns) that made each of these reports due, ascending in time, or UNKNOWN; one pass over the table.
+class HandOvers:
+    """The hand-overs of a run that made its reports due, asked for in order of time; they stay on disk.
 
-    ``None`` for a paced run, whose due times do not depend on hand-overs.
+    Each kind of trigger reads the table once, however many reports there are.
     """
-    if run.header.factor is not None or run.folder is None:
-        return None
-    semantics, windows = run.header.semantics, run.header.query.windows
-    at_time = [place for place, window in enumerate(windows) if window.window.kind != "count"]
-    kinds = list(Trigger)
-    rows = ((kinds.index(trigger(one, semantics, at_time)), one.instant, one.seen) for one in due)
-    reports = np.fromiter(rows, [(name, np.int64) for name in ("kind", "instant", "seen")], len(due))
-    handed = np.full(len(due), UNKNOWN, np.int64)
-    waiting = {kind: _Waiting(reports, np.flatnonzero(reports["kind"] == at), handed) for at, kind in enumerate(kinds)}
-    triples = by_triple(windows, semantics.tick)
-    # Carried over from batch to batch: the arrivals, and the times shown to have passed, which elements out of order
-    # never move back.
-    arrived, greatest = 0, dict.fromkeys(Trigger, np.iinfo(np.int64).min)
+
+    def __init__(self, run: Run) -> None:
+        self._run = run
+        self._passes = {kind: _HandOverPass(run, kind) for kind in Trigger}
+
+    def due_time(self, due: Sequence[DueReport]) -> DueTime:
+        """``metrics.due_time`` for these reports."""
+        times = self.of(due)
+        return due_time(self._run) if times is None else due_times(due, times)
+
+    def of(self, due: Sequence[DueReport]) -> Sequence[int] | None:
+        """The hand-over (ns) that made each report due, or UNKNOWN; the reports follow those of earlier calls.
+
+        ``None`` for a paced run, whose due times do not depend on hand-overs.
+        """
+        if self._run.header.factor is not None or self._run.folder is None:
+            return None
+        semantics, windows = self._run.header.semantics, self._run.header.query.windows
+        at_time = [place for place, window in enumerate(windows) if window.window.kind != "count"]
+        kinds = list(Trigger)
+        rows = ((kinds.index(trigger(one, semantics, at_time)), one.instant, one.seen) for one in due)
+        reports = np.fromiter(rows, [(name, np.int64) for name in ("kind", "instant", "seen")], len(due))
+        handed = np.full(len(due), UNKNOWN, np.int64)
+        for at, kind in enumerate(kinds):
+            own = np.flatnonzero(reports["kind"] == at)
+            if len(own):
+                handed[own] = self._passes[kind].meet(reports["instant"][own], reports["seen"][own])
+        return integers(handed)
+
+
+class _HandOverPass:
+    """One pass over the hand-overs of a run, for the reports of one trigger, ascending in time."""
+
+    def __init__(self, run: Run, kind: Trigger) -> None:
+        self._batches = _shown(run, kind)
+        self._shown = self._arrived = self._handed = np.empty(0, np.int64)
+
+    def meet(self, instants: Numbers, seen: Numbers) -> Numbers:
+        """The hand-over (ns) that makes each report due, by its instant (ms) and the arrivals that it has seen."""
+        met, done = np.full(len(instants), UNKNOWN, np.int64), 0
+        while True:
+            record = np.searchsorted(self._shown, instants[done:])
+            if len(self._arrived):
+                record = np.maximum(record, np.searchsorted(self._arrived, seen[done:]))
+            here = record[record < len(self._handed)]
+            met[done : done + len(here)] = self._handed[here]
+            done += len(here)
+            batch = next(self._batches, None) if done < len(met) else None
+            if batch is None:
+                return met
+            self._shown, self._arrived, self._handed = batch
+
+
+def _shown(run: Run, kind: Trigger) -> Iterator[tuple[Numbers, Numbers, Numbers]]:
+    """The hand-overs (ns), batch by batch, after the time (ms) that each shows to have passed for a kind of trigger.
+
+    Between them the number of arrivals so far, empty where that kind does not count them.
+    """
+    assert run.folder is not None
+    triples = by_triple(run.header.query.windows, run.header.semantics.tick)
+    # Elements out of order never move back the time that is shown to have passed.
+    arrived, greatest = 0, np.iinfo(np.int64).min
     for _, batch in tables.batches(run.folder / "fed.parquet", tables.FED):
         sequence, time, size, at = (batch.column(name).to_numpy() for name in ("sequence", "time", "size", "handed"))
         counts = arrived + np.cumsum(np.where(sequence == ADVANCE, 0, size if triples else 1))
-        arrived = int(counts[-1]) if len(counts) else arrived
-        for kind, own in waiting.items():
-            shown = np.where(sequence == ADVANCE, time, time - (kind is Trigger.LATER))
-            shown = np.maximum.accumulate(np.concatenate([[greatest[kind]], shown]))[1:]
-            greatest[kind] = shown[-1] if len(shown) else greatest[kind]
-            own.meet(shown, counts if kind is Trigger.ARRIVAL else None, at)
-    return integers(handed)
-
-
-class _Waiting:
-    """The reports at some places, ascending in time; ``handed`` gets the hand-overs (ns) of those that are due."""
-
-    def __init__(self, reports: Any, places: Numbers, handed: Numbers) -> None:
-        self._instants, self._seen = reports["instant"][places], reports["seen"][places]
-        self._places, self._handed, self._done = places, handed, 0
-
-    def meet(self, shown: Numbers, arrived: "Numbers | None", at: Numbers) -> None:
-        """The next hand-overs (ns): after each the time shown to have passed (ms), and the number of arrivals."""
-        record = np.searchsorted(shown, self._instants[self._done :])
-        if arrived is not None:
-            record = np.maximum(record, np.searchsorted(arrived, self._seen[self._done :]))
-        shown_here = record[record < len(at)]
-        end = self._done + len(shown_here)
-        self._handed[self._places[self._done : end]] = at[shown_here]
-        self._done = end
+        shown = np.where(sequence == ADVANCE, time, time - (kind is Trigger.LATER))
+        shown = np.maximum.accumulate(np.concatenate([[greatest], shown]))[1:]
+        if len(at):
+            arrived, greatest = int(counts[-1]), shown[-1]
+        yield shown, counts if kind is Trigger.ARRIVAL else counts[:0], at
 
 
 def by_arrival_table(session: SparkSession, run: Run, stream: DataFrame) -> tuple[Run, DataFrame]:

@@ -6,9 +6,11 @@ choices that a query leaves open, the order of rows, and differences. A stretch'
 memory; one row per window, with at most ``witnesses`` rows of each kind, reaches the driver.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from array import array
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import chain
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -19,18 +21,19 @@ from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
 from streamgauge.formats.tables import lists
-from streamgauge.formats.windows import WINDOWS, window_verdicts, windows_table
+from streamgauge.formats.windows import WINDOWS, gathered_windows, window_verdicts, windows_table
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Grain, Report, Semantics
 from streamgauge.model.terms import Row
-from streamgauge.oracle.expected.due_table import DueTable
+from streamgauge.model.verdict import WindowVerdict
+from streamgauge.oracle.expected.due_table import DueTable, Numbers, Portion
 from streamgauge.oracle.expected.in_tasks import due_by_content
 from streamgauge.oracle.expected.reports import Look
-from streamgauge.oracle.expected.stretches import Stretch, near, stretches, task_of, unit_by_unit, with_tasks
-from streamgauge.oracle.judging.hand_overs import due_times, hand_overs
+from streamgauge.oracle.expected.stretches import Stretch, between, near, stretches, task_of, unit_by_unit, with_tasks
+from streamgauge.oracle.judging.hand_overs import HandOvers, due_times
 from streamgauge.oracle.judging.metrics import Unit, due_time, judge
 from streamgauge.oracle.judging.oracle import JudgedWindow, JudgingRules, Scored, in_columns, matched
 from streamgauge.oracle.judging.units import is_right
@@ -77,7 +80,7 @@ class NotByInstantError(ValueError):
 class JudgedStretch(NamedTuple):
     """A stretch of reports, and the answers that name an instant of its time, without their rows.
 
-    ``places`` are the answers' positions in the run, ``handed`` the reports' hand-overs (``hand_overs``).
+    ``places`` are the answers' positions in the run, ``handed`` the reports' hand-overs (``HandOvers.of``).
     """
 
     reports: Stretch
@@ -86,9 +89,27 @@ class JudgedStretch(NamedTuple):
     handed: tuple[int, ...] | None
 
 
-@dataclass(frozen=True)
+class NamedAnswers:
+    """The answers of a run by the instants (ms) that they name: 16 bytes each. ``places`` are positions in the run."""
+
+    def __init__(self, instants: Numbers) -> None:
+        """``instants`` has that of each answer, in recorded order."""
+        order = np.argsort(instants, kind="stable")
+        self.instants, self.places = instants[order], order
+
+    @property
+    def shared(self) -> bool:
+        """Whether two answers name the same instant."""
+        return bool((self.instants[1:] == self.instants[:-1]).any())
+
+    def until(self, instant: int | None) -> int:
+        """The number of answers that name an instant up to this one, all for ``None``."""
+        return len(self.instants) if instant is None else int(np.searchsorted(self.instants, instant, "right"))
+
+
+@dataclass
 class InstantJudging:
-    """A run with its stream table; ``named`` maps instants (ms) to the positions of the answers that name them.
+    """A run with its stream table under one t0 (ms), judged portion by portion.
 
     ``recorded`` maps {position of an answer: unit} to the answers' recorded rows (``RECORDED``).
     """
@@ -96,65 +117,98 @@ class InstantJudging:
     session: SparkSession
     stream: DataFrame
     run: Run
-    named: Mapping[int, Sequence[int]]
+    named: NamedAnswers
     recorded: Callable[[Mapping[int, int]], DataFrame]
     rules: JudgingRules
+    t0: int
+    _judged: int = 0
+    _answered: int = 0
+    _before: DueTable | None = None
+    _keys: "array[int]" = field(default_factory=lambda: array("q"))
 
-    def score(self, t0: int, due: DueTable) -> Scored:
-        """The scores under one t0 (ms), with the candidate reports ``due``.
-
-        NotByInstantError if stretches of them are not independent.
-        """
+    def score(self, portions: Iterable[Portion]) -> Scored:
+        """The scores of all portions; NotByInstantError if stretches of them are not independent."""
         query, semantics = self.run.header.query, self.run.header.semantics
-        chosen = operator(query, semantics) is not R2S.RSTREAM and bool(semantics.report & CONTENT)
-        if chosen:  # or the report before could be any number of them back
-            due = due_by_content(self.session, self.stream, due, query, semantics)
+        names = columns(Snapshot(query).variables, operator(query, semantics))
+        judged = chain.from_iterable(map(self._judged_windows, portions))
+        scored = Scored.of(names, judged, self.rules.max_delay)
+        return scored if semantics.grain is Grain.REPORT else replace(scored, windows=self._numbered(scored.windows))
+
+    @cached_property
+    def _hand_overs(self) -> HandOvers:
+        return HandOvers(self.run)
+
+    @property
+    def _is_chosen(self) -> bool:
+        """Whether contents say first which reports are due: the one before, for a difference, may be far back."""
+        query, semantics = self.run.header.query, self.run.header.semantics
+        return operator(query, semantics) is not R2S.RSTREAM and bool(semantics.report & CONTENT)
+
+    def _judged_windows(self, portion: Portion) -> Iterator[JudgedWindow]:
+        """The verdicts of a portion, the indexes of windows counted through."""
+        query = self.run.header.query
+        if self._is_chosen:
+            portion = self._chosen(portion)
+        if len(portion.due) == portion.skip and not portion.final:
+            return iter(())
         units: dict[int, int] = {}
-        rows = with_tasks(self.session, self.stream, self._tasks(due, units), query)
+        rows = with_tasks(self.session, between(self.stream, portion.due), self._tasks(portion, units), query)
         rows = rows.unionByName(self.recorded(units), allowMissingColumns=True)
         bare = replace(self.run, answers=(), fed=(), samples=(), folder=None)
-        judging = unit_by_unit(_judging(bare, t0, self.rules, chosen=chosen))
+        judging = unit_by_unit(_judging(bare, self.t0, self.rules, chosen=self._is_chosen))
         judged = fn.arrow_udtf(judging, returnType=from_arrow_schema(_JUDGED))
         table = judged(rows.asTable().partitionBy("unit")).toArrow()
         if pc.any(table.column("depends")).as_py():
             raise NotByInstantError("differences to an answer that the query leaves open")
-        names = columns(Snapshot(query).variables, operator(query, semantics))
-        return Scored.of(names, _judged_windows(table), self.rules.max_delay)
+        return self._windows(table.sort_by([("unit", "ascending"), ("index", "ascending")]))
 
-    def _tasks(self, due: DueTable, units: dict[int, int]) -> Iterator[tuple[DueReport | None, JudgedStretch]]:
-        """The stretches of ``due`` with their reach; ``units`` gets the unit of the answer at each position.
+    def _windows(self, table: pa.Table) -> Iterator[JudgedWindow]:
+        """The verdicts of a portion, from its table in order."""
+        indexes = pa.array(range(self._judged, self._judged + len(table)), pa.int64())
+        self._judged += len(table)
+        if self.run.header.semantics.grain is Grain.ROW:
+            known = table.select(["report", "position"]).filter(pc.is_valid(table.column("report")))
+            self._keys.extend(np.stack([column.to_numpy() for column in known.columns], axis=1).reshape(-1).tolist())
+        windows = pa.table({name: indexes if name == "index" else table.column(name) for name in WINDOWS.names})
+        further = (table.column(name).to_pylist() for name in ("unknown", "retyped"))
+        return map(JudgedWindow, window_verdicts(windows), *further)
 
-        Each has the answers up to its last instant, the last one all that follow.
+    def _numbered(self, windows: Sequence[WindowVerdict]) -> Sequence[WindowVerdict]:
+        """The windows with their merged answers numbered through, 16 bytes for each of them."""
+        keys = np.array(self._keys, np.int64).reshape(-1, 2)
+        numbers = iter(np.unique(keys, axis=0, return_inverse=True)[1].reshape(-1).tolist())
+        return gathered_windows(
+            window if window.report is None else replace(window, report=next(numbers)) for window in windows
+        )
+
+    def _chosen(self, portion: Portion) -> Portion:
+        """The reports of a portion that their contents make due, after the last such report of earlier portions."""
+        query, semantics = self.run.header.query, self.run.header.semantics
+        own = due_by_content(self.session, self.stream, portion, query, semantics)
+        before = own.take([]) if self._before is None else self._before
+        self._before = own.take([len(own) - 1]) if own else self._before
+        return Portion(own.after(before), len(before), portion.final)
+
+    def _tasks(self, portion: Portion, units: dict[int, int]) -> Iterator[tuple[DueReport | None, JudgedStretch]]:
+        """The stretches of a portion with their reach; ``units`` gets the unit of the answer at each position.
+
+        Each has the answers up to its last instant, the last one of the run all that follow.
         """
         query, semantics, answers = self.run.header.query, self.run.header.semantics, self.run.answers
         before = operator(query, semantics) is not R2S.RSTREAM or Report.CONTENT_CHANGE in semantics.report
-        handed, instants = hand_overs(self.run, due), np.array(sorted(self.named), np.int64)
-        begin = 0
-        for unit, stretch in enumerate(stretches(due, cores(self.session), before=before) if due else [_NO_REPORTS]):
-            end, last = stretch.start + len(stretch.reports), stretch.start + len(stretch.reports) == len(due)
-            until = len(instants) if last else int(np.searchsorted(instants, stretch.reports[-1].instant, "right"))
-            places = tuple(place for at in instants[begin:until].tolist() for place in self.named[at])
+        due, skip = portion.due, portion.skip
+        cut: Iterable[Stretch] = stretches(due, cores(self.session), before=before, skip=skip)
+        if len(due) == skip and portion.final:
+            cut = [Stretch(skip, (), ())]
+        handed = self._hand_overs.of(portion.own)
+        for unit, stretch in enumerate(cut):
+            end = stretch.start + len(stretch.reports)
+            last = None if portion.final and end == len(due) else stretch.reports[-1].instant
+            begin, self._answered = self._answered, self.named.until(last)
+            places = tuple(self.named.places[begin : self._answered].tolist())
             units.update(dict.fromkeys(places, unit))
-            times = None if handed is None else tuple(handed[stretch.start : end])
+            times = None if handed is None else tuple(handed[stretch.start - skip : end - skip])
             yield stretch.reach, JudgedStretch(stretch, tuple(answers[place] for place in places), places, times)
-            begin = until
-
-
-_NO_REPORTS: Final = Stretch(0, (), ())
-
-
-def _judged_windows(table: pa.Table) -> Iterator[JudgedWindow]:
-    """The verdicts of all units, with their answers numbered through."""
-    ordered = table.sort_by([("unit", "ascending"), ("index", "ascending")])
-    keys = ordered.select(["report", "position"])
-    known = np.flatnonzero(pc.and_(*map(pc.is_valid, keys.columns)).to_numpy())
-    numbers = np.full(len(keys), -1)
-    pairs = np.stack([column.to_numpy() for column in keys.take(known).columns], axis=1)
-    numbers[known] = np.unique(pairs, axis=0, return_inverse=True)[1].reshape(-1)
-    own = {"index": pa.array(np.arange(len(keys))), "report": pa.array(numbers, mask=numbers < 0)}
-    windows = pa.table({name: own.get(name, ordered.column(name)) for name in WINDOWS.names})
-    further = (ordered.column(name).to_pylist() for name in ("unknown", "retyped"))
-    return map(JudgedWindow, window_verdicts(windows), *further)
 
 
 def _judging(run: Run, t0: int, rules: JudgingRules, *, chosen: bool) -> Callable[[int, pa.Table], pa.Table]:

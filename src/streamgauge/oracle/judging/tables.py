@@ -6,11 +6,14 @@ neither side is collected, except up to ``witnesses`` differing rows. Answers wi
 the numbers of rows that pairs share.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from array import array
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import count
 from typing import Final, NamedTuple
 
+import numpy as np
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame, SparkSession, Window
 from pyspark.sql import functions as fn
@@ -23,17 +26,18 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Clock, Counting, EmptyAggregate, Grain, Report
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Verdict, WindowVerdict
-from streamgauge.oracle.expected.due_table import DueTable
+from streamgauge.oracle.expected.due_table import DueTable, Numbers, Portion, portions
 from streamgauge.oracle.expected.extent import Extent, admitted, extent
 from streamgauge.oracle.expected.in_tasks import Answered, by_definition
 from streamgauge.oracle.expected.ranks import ArrivalsError, arrived, needs_arrivals, ranked, refuse_reports
 from streamgauge.oracle.expected.reports import refuse_spark
+from streamgauge.oracle.expected.stretches import between
 from streamgauge.oracle.judging.align import BAND, Pair, align
 from streamgauge.oracle.judging.compare import similarity
 from streamgauge.oracle.judging.deltas import countable
 from streamgauge.oracle.judging.gracious_tables import gracious_tables
-from streamgauge.oracle.judging.hand_overs import by_arrival_table, handed_over
-from streamgauge.oracle.judging.instant_tasks import RECORDED, InstantJudging, NotByInstantError
+from streamgauge.oracle.judging.hand_overs import HandOvers, by_arrival_table
+from streamgauge.oracle.judging.instant_tasks import RECORDED, InstantJudging, NamedAnswers, NotByInstantError
 from streamgauge.oracle.judging.metrics import Unit, judge, ratio
 from streamgauge.oracle.judging.oracle import JudgedWindow, JudgingRules, Progress, Scored, compared_order, decide
 from streamgauge.oracle.worlds.membership import Overlap
@@ -144,19 +148,17 @@ def _judge_table(
     return judged.graciously(verdict) if gracious else verdict
 
 
-def _named(run: Run) -> dict[int, list[int]] | None:
-    """Instant to the positions of the answers that name it; ``None`` where some answer names none."""
-    named: dict[int, list[int]] = {}
-    for position, answer in enumerate(run.answers):
+def _named(run: Run) -> NamedAnswers | None:
+    """The answers by the instants that they name; ``None`` where some answer names none."""
+    instants = array("q")
+    for answer in run.answers:
         if answer.instant is None:
             return None
-        named.setdefault(answer.instant, []).append(position)
-    return named
+        instants.append(answer.instant)
+    return NamedAnswers(np.array(instants, np.int64))
 
 
-def _refuse_rows(
-    run: Run, named: Mapping[int, Sequence[int]] | None, evaluator: Evaluator, *, gracious: bool
-) -> str | None:
+def _refuse_rows(run: Run, named: NamedAnswers | None, evaluator: Evaluator, *, gracious: bool) -> str | None:
     """Why the rows of a run are not counted, or not compared as they were recorded, where this is needed."""
     header, form = run.header, run.header.query.form
     if evaluator == "definition" and named is not None and not gracious:
@@ -171,7 +173,7 @@ def _refuse_rows(
         answer.kind != "solutions" or answer.variables != form.variables for answer in run.answers
     ):
         return "answers with other columns than the query's"
-    if named is not None and any(len(places) > 1 for places in named.values()):
+    if named is not None and named.shared:
         return "answers that do not name an instant of their own"
     return None
 
@@ -191,49 +193,69 @@ _UNIT, _ANSWER, _ROW, _EXPECTED, _ACTUAL = "unit", "answer", "row", "expected", 
 class TableJudging:
     """A run with the tables of its stream and rows; a unit is a due report (by index), or a surplus answer.
 
-    ``named`` maps instants to positions of answers; ``None`` aligns the answers in order.
+    Without ``named`` the answers are aligned in order.
     """
 
     session: SparkSession
     stream: DataFrame
     reach: Extent
     run: Run
-    named: Mapping[int, Sequence[int]] | None
+    named: NamedAnswers | None
     rules: JudgingRules
     known: dict[int | None, Arrivals] = field(default_factory=dict)
 
     def score(self, t0: int) -> Scored:
         """The scores of the run under one t0 (ms)."""
+        if self.named is not None and self.rules.evaluator == "definition":
+            seen, rules = self._seen(t0), self.rules
+            judging = InstantJudging(self.session, seen, self.run, self.named, self._recorded, rules, t0)
+            return judging.score(self._portions(t0))
+        windows = enumerate(self._in_order(t0) if self.named is None else self._by_portion(t0, self.named))
+        judged = (JudgedWindow(replace(window, index=index)) for index, window in windows)
+        return Scored.of(self._names, judged, self.rules.max_delay)
+
+    def _in_order(self, t0: int) -> Iterator[WindowVerdict]:
+        """The verdicts where answers name no instant: they are aligned in order, all at once."""
         due = self._candidates(t0)
-        if self.rules.evaluator == "definition" and self.named is not None:
-            judging = InstantJudging(self.session, self._seen(t0), self.run, self.named, self._recorded, self.rules)
-            return judging.score(t0, due)
-        answered = self._answered(due, t0)
+        if needs_arrivals(self.run.header.query.windows, self.run.header.semantics):
+            refuse_reports(len(due))
+        answered = self._answered(Portion(due, 0, final=True), self._seen(t0))
         try:
-            return self._scored(answered, len(due))
+            pairs, after = self._by_order(answered), len(due)
+            yield from self._scored(answered, pairs, after, HandOvers(self.run))
         finally:
             answered.release()
 
-    def _scored(self, answered: Answered, candidates: int) -> Scored:
-        aligned = self._by_order(answered) if self.named is None else self._by_instant(answered, self.named)
+    def _by_portion(self, t0: int, named: NamedAnswers) -> Iterator[WindowVerdict]:
+        """The verdicts where answers name their instants, portion by portion."""
+        seen, hand_overs, begin = self._seen(t0), HandOvers(self.run), 0
+        for portion in self._portions(t0):
+            answered = self._answered(portion, between(seen, portion.due))
+            last = None if portion.final else portion.due.instants[-1]
+            end = named.until(last)
+            places = dict(zip(named.instants[begin:end].tolist(), named.places[begin:end].tolist(), strict=True))
+            yield from self._scored(answered, self._by_instant(answered, places), len(portion.due), hand_overs)
+            begin = end
+
+    def _scored(
+        self, answered: Answered, aligned: Iterable[Pair], candidates: int, hand_overs: HandOvers
+    ) -> Iterator[WindowVerdict]:
+        """The verdicts of reports (units, below ``candidates``) and answers (positions) that are aligned."""
         # Surplus answers get the numbers after the reports, as units of their own.
-        surplus = iter(range(candidates, candidates + len(self.run.answers)))
+        surplus = count(candidates)
         units = [(next(surplus) if unit is None else unit, position) for unit, position in aligned]
         counted = self._counted(answered.rows, {position: unit for unit, position in units if position is not None})
         counts = _totals(counted)
         wrong = [unit for unit, _ in units if len({*counts.get(unit, RowCounts())}) > 1]
         witnesses = _witnesses(counted, wrong, self.rules.witnesses) if wrong else {}
-        windows = enumerate(self._windows(answered.due, units, counts, witnesses))
-        judged = (JudgedWindow(replace(window, index=index)) for index, window in windows)
-        return Scored.of(self._names, judged, self.rules.max_delay)
+        return self._windows(answered.due, units, counts, witnesses, hand_overs)
 
-    def _by_instant(self, answered: Answered, named: Mapping[int, Sequence[int]]) -> list[Pair]:
+    def _by_instant(self, answered: Answered, places: Mapping[int, int]) -> list[Pair]:
         """Due reports (units) paired with the answers (positions) of their instants, in order of time."""
         semantics = self.run.header.semantics
         units = {due.instant: unit for unit, (due, _) in answered.due.items() if is_sent(due.instant, semantics)}
         if len(units) < sum(is_sent(due.instant, semantics) for due, _ in answered.due.values()):
             raise NotInTablesError("reports that share an instant")
-        places = {instant: place for instant, (place,) in named.items()}
         return [(units.get(instant), places.get(instant)) for instant in sorted({*units, *places})]
 
     def _by_order(self, answered: Answered) -> list[Pair]:
@@ -265,16 +287,22 @@ class TableJudging:
 
     def impossible(self, t0: int) -> tuple[bool, float, int]:
         """An upper bound of the rank of a t0 (``oracle.best_possible``), without counting rows."""
-        semantics, named = self.run.header.semantics, self.named or {}
-        due = {instant for instant in self._candidates(t0).instants if is_sent(instant, semantics)}
-        apart = sum(self._number(places) for instant, places in named.items() if instant not in due)
-        return not apart, 1.0 if len(named) > apart or not apart else 0.0, -apart
+        assert self.named is not None
+        semantics, instants = self.run.header.semantics, self.named.instants
+        met = np.zeros(len(instants), bool)
+        for portion in self._portions(t0):
+            due = [instant for instant in portion.due.instants if is_sent(instant, semantics)]
+            met |= np.isin(instants, np.array(due, np.int64))
+        apart = self._number(instants[~met], self.named.places[~met])
+        named = len(np.unique(instants))
+        return not apart, 1.0 if named > apart or not apart else 0.0, -apart
 
-    def _number(self, places: Sequence[int]) -> int:
-        """The answers at an instant; those of a row each are one for each scope."""
+    def _number(self, instants: Numbers, places: Numbers) -> int:
+        """The answers at these instants and places; those of a row each are one for each instant and scope."""
         if self.run.header.semantics.grain is Grain.REPORT:
             return len(places)
-        return len({self.run.answers[place].scope for place in places})
+        pairs = zip(instants.tolist(), places.tolist(), strict=True)
+        return len({(instant, self.run.answers[place].scope) for instant, place in pairs})
 
     def graciously(self, verdict: Verdict) -> Verdict:
         """The verdict with the borders that fit best (``gracious_tables``)."""
@@ -303,10 +331,17 @@ class TableJudging:
         return form.variables
 
     def _candidates(self, t0: int) -> DueTable:
+        return DueTable.of(self._in_time(t0), len(self.run.header.query.windows))
+
+    def _portions(self, t0: int) -> Iterator[Portion]:
+        return portions(self._in_time(t0), len(self.run.header.query.windows))
+
+    def _in_time(self, t0: int) -> Iterator[DueReport]:
+        """The candidates under a t0 (ms), in order of time."""
         header = self.run.header
         windows, semantics, until = header.query.windows, header.semantics, header.advanced_to
         arrivals = self._arrivals(t0) if needs_arrivals(windows, semantics) else Arrivals((), (), ())
-        return DueTable.of(candidates_in_order(arrivals, windows, semantics, t0, until), len(windows))
+        return candidates_in_order(arrivals, windows, semantics, t0, until)
 
     def _arrivals(self, t0: int) -> Arrivals:
         """The arrivals under a t0 (ms), which matters to late ones only."""
@@ -316,18 +351,17 @@ class TableJudging:
             self.known[key] = arrived(self._admitted(t0), self.reach.triples, windows, semantics)
         return self.known[key]
 
-    def _answered(self, due: DueTable, t0: int) -> Answered:
+    def _answered(self, portion: Portion, seen: DataFrame) -> Answered:
         """The due reports among these candidates, and their rows, by compiled plans or by the definition."""
-        query, semantics, seen = self.run.header.query, self.run.header.semantics, self._seen(t0)
-        if needs_arrivals(query.windows, semantics):
-            refuse_reports(len(due))
+        query, semantics, due = self.run.header.query, self.run.header.semantics, portion.due
         if self.rules.evaluator == "definition":
             return by_definition(self.session, seen, due, query, semantics)
         sizes: ContentSizes = contents(seen, due, query.windows, semantics.content, semantics.changes)
         kept = [
             (due[place], size)
             for place, size in enumerate(sizes.sizes)
-            if (size or Report.NON_EMPTY not in semantics.report)
+            if place >= portion.skip
+            and (size or Report.NON_EMPTY not in semantics.report)
             and (place in sizes.changed or Report.CONTENT_CHANGE not in semantics.report)
         ]
         means = ContentChoices(semantics.content, semantics.empty_aggregate)
@@ -369,10 +403,11 @@ class TableJudging:
         units: Sequence[tuple[int, int | None]],
         counts: Mapping[int, RowCounts],
         witnesses: Mapping[int, tuple[tuple[Row, ...], tuple[Row, ...]]],
+        hand_overs: HandOvers,
     ) -> Iterator[WindowVerdict]:
         """The verdict of each unit; reports without rows only count if the semantics notifies of them."""
         notified = self.run.header.semantics.notify_empty
-        when = handed_over(self.run, [report for report, _ in due.values()])
+        when = hand_overs.due_time([report for report, _ in due.values()])
         for unit, place in units:
             count = counts.get(unit, RowCounts())
             answer = None if place is None else self.run.answers[place]
@@ -413,8 +448,8 @@ def _witnesses(
     ranked = Window.partitionBy(_UNIT, fn.col("net") > 0).orderBy(_ROW)
     kept = differing.withColumn("rank", fn.row_number().over(ranked)).filter(fn.col("rank") <= limit)
     rows: dict[tuple[int, bool], list[Row]] = {}
-    for unit, row, count, _rank in kept.sort(_UNIT, "rank").collect():
-        rows.setdefault((unit, count > 0), []).extend([tuple(row)] * min(abs(count), limit))
+    for unit, row, copies, _rank in kept.sort(_UNIT, "rank").collect():
+        rows.setdefault((unit, copies > 0), []).extend([tuple(row)] * min(abs(copies), limit))
     return {
         unit: (tuple(rows.get((unit, True), ())[:limit]), tuple(rows.get((unit, False), ())[:limit])) for unit in units
     }
