@@ -256,9 +256,11 @@ def test_the_verdict_on_reports_that_arrivals_make_due_is_the_one_of_this_proces
     agree(spark, tmp_path, seed, BY_ARRIVALS)
 
 
-def test_reports_whose_rows_are_counted_are_bounded():
+def test_reports_that_are_aligned_in_order_are_bounded():
     ranks.refuse_reports(ranks.MAX_REPORTS)
-    with pytest.raises(ranks.ArrivalsError, match="more than 300,000 reports that arrivals make due"):
+    with pytest.raises(
+        ranks.ArrivalsError, match="more than 300,000 reports that arrivals make due, and answers without instants"
+    ):
         ranks.refuse_reports(ranks.MAX_REPORTS + 1)
 
 

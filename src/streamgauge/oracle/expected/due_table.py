@@ -77,7 +77,7 @@ class DueTable(Sequence[DueReport]):
         return integers(self._rows[:, 1 + _LAST :: len(_VIEW)].max(axis=1))
 
 
-class Portion(NamedTuple):
+class DuePortion(NamedTuple):
     """Some of a run's reports, in order: those of ``due`` but the first ``skip``, which came with earlier portions.
 
     Answers may be differences to what is skipped, and contents unchanged since then. ``final`` if no portion follows.
@@ -93,14 +93,14 @@ class Portion(NamedTuple):
         return self.due.take(np.arange(self.skip, len(self.due)))
 
 
-def portions(reports: Iterable[DueReport], windows: int) -> Iterator[Portion]:
+def portions(reports: Iterable[DueReport], windows: int) -> Iterator[DuePortion]:
     """Reports over that many windows in portions of PORTION; those of one instant stay together. At least one."""
     together = (tuple(group) for _, group in groupby(reports, key=attrgetter("instant")))
     before, own = DueTable.of((), windows), _next(together, windows)
     while following := _next(together, windows):
-        yield Portion(own.after(before), len(before), final=False)
+        yield DuePortion(own.after(before), len(before), final=False)
         before, own = own.take([len(own) - 1]), following
-    yield Portion(own.after(before), len(before), final=True)
+    yield DuePortion(own.after(before), len(before), final=True)
 
 
 def _next(together: Iterator[tuple[DueReport, ...]], windows: int) -> DueTable:

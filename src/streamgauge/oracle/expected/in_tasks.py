@@ -16,7 +16,7 @@ from pyspark import StorageLevel
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Report, Semantics
-from streamgauge.oracle.expected.due_table import DueTable, Portion
+from streamgauge.oracle.expected.due_table import DuePortion, DueTable
 from streamgauge.oracle.expected.stretches import Stretch, between, near, stretches, task_of, unit_by_unit, with_tasks
 from streamgauge.semantics.arrivals import Contents, size
 from streamgauge.semantics.definition import selected
@@ -65,7 +65,7 @@ def by_definition(
 
 
 def due_by_content(
-    session: SparkSession, stream: DataFrame, portion: Portion, query: ContinuousQuery, semantics: Semantics
+    session: SparkSession, stream: DataFrame, portion: DuePortion, query: ContinuousQuery, semantics: Semantics
 ) -> DueTable:
     """The reports among the candidates of a portion that their contents make due, by the definition."""
 

@@ -21,7 +21,7 @@ RANK: Final = "arrival"
 """The column of a row's rank (``Arrivals``)."""
 
 MAX_REPORTS: Final = 300_000
-"""Reports that arrivals make due whose rows are counted: each takes about a kilobyte in the driver."""
+"""Reports that arrivals make due and that are aligned in order: each takes about a kilobyte in the driver."""
 
 MAX_ARRIVALS: Final = 10_000_000
 """Arrivals that the driver orders, each of which takes about 50 bytes there."""
@@ -68,9 +68,9 @@ def _integers(values: Numbers) -> "array[int]":
 
 
 def refuse_reports(number: int) -> None:
-    """ArrivalsError if more reports than MAX_REPORTS, which arrivals make due, would be compared in the driver."""
+    """ArrivalsError if more reports than MAX_REPORTS, which arrivals make due, would be aligned in the driver."""
     if number > MAX_REPORTS:
-        raise ArrivalsError(f"more than {MAX_REPORTS:,} reports that arrivals make due")
+        raise ArrivalsError(f"more than {MAX_REPORTS:,} reports that arrivals make due, and answers without instants")
 
 
 def ranked(table: DataFrame, arrivals: Arrivals, windows: Sequence[StreamWindow], tick: Tick) -> DataFrame:

@@ -29,7 +29,7 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Grain, Report, Semantics
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import WindowVerdict
-from streamgauge.oracle.expected.due_table import DueTable, Numbers, Portion
+from streamgauge.oracle.expected.due_table import DuePortion, DueTable, Numbers
 from streamgauge.oracle.expected.in_tasks import due_by_content
 from streamgauge.oracle.expected.reports import Look
 from streamgauge.oracle.expected.stretches import Stretch, between, near, stretches, task_of, unit_by_unit, with_tasks
@@ -126,7 +126,7 @@ class InstantJudging:
     _before: DueTable | None = None
     _keys: "array[int]" = field(default_factory=lambda: array("q"))
 
-    def score(self, portions: Iterable[Portion]) -> Scored:
+    def score(self, portions: Iterable[DuePortion]) -> Scored:
         """The scores of all portions; NotByInstantError if stretches of them are not independent."""
         query, semantics = self.run.header.query, self.run.header.semantics
         names = columns(Snapshot(query).variables, operator(query, semantics))
@@ -144,7 +144,7 @@ class InstantJudging:
         query, semantics = self.run.header.query, self.run.header.semantics
         return operator(query, semantics) is not R2S.RSTREAM and bool(semantics.report & CONTENT)
 
-    def _judged_windows(self, portion: Portion) -> Iterator[JudgedWindow]:
+    def _judged_windows(self, portion: DuePortion) -> Iterator[JudgedWindow]:
         """The verdicts of a portion, the indexes of windows counted through."""
         query = self.run.header.query
         if self._is_chosen:
@@ -181,15 +181,15 @@ class InstantJudging:
             window if window.report is None else replace(window, report=next(numbers)) for window in windows
         )
 
-    def _chosen(self, portion: Portion) -> Portion:
+    def _chosen(self, portion: DuePortion) -> DuePortion:
         """The reports of a portion that their contents make due, after the last such report of earlier portions."""
         query, semantics = self.run.header.query, self.run.header.semantics
         own = due_by_content(self.session, self.stream, portion, query, semantics)
         before = own.take([]) if self._before is None else self._before
         self._before = own.take([len(own) - 1]) if own else self._before
-        return Portion(own.after(before), len(before), portion.final)
+        return DuePortion(own.after(before), len(before), portion.final)
 
-    def _tasks(self, portion: Portion, units: dict[int, int]) -> Iterator[tuple[DueReport | None, JudgedStretch]]:
+    def _tasks(self, portion: DuePortion, units: dict[int, int]) -> Iterator[tuple[DueReport | None, JudgedStretch]]:
         """The stretches of a portion with their reach; ``units`` gets the unit of the answer at each position.
 
         Each has the answers up to its last instant, the last one of the run all that follow.

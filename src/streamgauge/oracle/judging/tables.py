@@ -26,7 +26,7 @@ from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Clock, Counting, EmptyAggregate, Grain, Report
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Verdict, WindowVerdict
-from streamgauge.oracle.expected.due_table import DueTable, Numbers, Portion, portions
+from streamgauge.oracle.expected.due_table import DuePortion, DueTable, Numbers, portions
 from streamgauge.oracle.expected.extent import Extent, admitted, extent
 from streamgauge.oracle.expected.in_tasks import Answered, by_definition
 from streamgauge.oracle.expected.ranks import ArrivalsError, arrived, needs_arrivals, ranked, refuse_reports
@@ -219,7 +219,7 @@ class TableJudging:
         due = self._candidates(t0)
         if needs_arrivals(self.run.header.query.windows, self.run.header.semantics):
             refuse_reports(len(due))
-        answered = self._answered(Portion(due, 0, final=True), self._seen(t0))
+        answered = self._answered(DuePortion(due, 0, final=True), self._seen(t0))
         try:
             pairs, after = self._by_order(answered), len(due)
             yield from self._scored(answered, pairs, after, HandOvers(self.run))
@@ -333,7 +333,7 @@ class TableJudging:
     def _candidates(self, t0: int) -> DueTable:
         return DueTable.of(self._in_time(t0), len(self.run.header.query.windows))
 
-    def _portions(self, t0: int) -> Iterator[Portion]:
+    def _portions(self, t0: int) -> Iterator[DuePortion]:
         return portions(self._in_time(t0), len(self.run.header.query.windows))
 
     def _in_time(self, t0: int) -> Iterator[DueReport]:
@@ -351,7 +351,7 @@ class TableJudging:
             self.known[key] = arrived(self._admitted(t0), self.reach.triples, windows, semantics)
         return self.known[key]
 
-    def _answered(self, portion: Portion, seen: DataFrame) -> Answered:
+    def _answered(self, portion: DuePortion, seen: DataFrame) -> Answered:
         """The due reports among these candidates, and their rows, by compiled plans or by the definition."""
         query, semantics, due = self.run.header.query, self.run.header.semantics, portion.due
         if self.rules.evaluator == "definition":
