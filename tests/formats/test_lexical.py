@@ -6,7 +6,8 @@ import pyoxigraph as ox
 import pytest
 
 from streamgauge.formats.canonical import parse_term, to_term, value_text
-from streamgauge.formats.lines import decode_answer, decode_input, decode_inputs, encode_answer, encode_element
+from streamgauge.formats.line_columns import LineColumns
+from streamgauge.formats.lines import decode_answer, decode_input, encode_answer, encode_element
 from streamgauge.formats.results import results, rows
 from streamgauge.formats.stream import elements as elements_of
 from streamgauge.formats.stream import to_table
@@ -89,7 +90,8 @@ def test_messages_on_their_own(name):
 def test_lines_of_the_pipe():
     line = encode_element(ELEMENT)
     assert decode_input(line) == ELEMENT
-    assert list(decode_inputs(line)) == [ELEMENT]
+    (columns,) = LineColumns().read(line)
+    assert list(columns.elements()) == [ELEMENT]
     loose = json.dumps({"t": 0, "n": 0, "stream": "s", "add": N_TRIPLES.replace(" .\n", "  .\n")})
     assert decode_input(loose).added == TRIPLES
 

@@ -1,5 +1,6 @@
 """The JSON lines of an engine on a pipe: round trips, foreign layouts, and errors that name the field."""
 
+import io
 import json
 from dataclasses import replace
 
@@ -7,17 +8,18 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.formats.line_columns import LineColumns
 from streamgauge.formats.lines import (
     Advance,
     LineError,
     decode_answer,
     decode_input,
-    decode_inputs,
     encode_advance,
     encode_answer,
     encode_answers,
     encode_element,
 )
+from streamgauge.formats.streams import one_by_one
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 
@@ -63,7 +65,7 @@ INPUTS = st.one_of(
 )
 
 
-def one_by_one(items) -> list[object]:
+def until_error(items) -> list[object]:
     """What comes, and the sentence at which it ends."""
     found: list[object] = []
     try:
@@ -73,9 +75,15 @@ def one_by_one(items) -> list[object]:
     return found
 
 
+def together(lines: bytes):
+    """Lines in columns, or one by one if one is unusual."""
+    taken = LineColumns().read(lines)
+    return map(decode_input, io.BytesIO(lines)) if taken is None else one_by_one(taken)
+
+
 @given(st.lists(st.one_of(SIMPLE.map(encode_element), INPUTS), max_size=8))
 def test_lines_together_are_what_each_is(lines):
-    assert one_by_one(decode_inputs(b"".join(lines))) == one_by_one(map(decode_input, lines))
+    assert until_error(together(b"".join(lines))) == until_error(map(decode_input, lines))
 
 
 @st.composite
@@ -136,7 +144,7 @@ def test_n_triples_of_any_layout_are_taken_and_their_syntax_made_canonical(text)
     line = json.dumps({"t": 0, "n": 0, "stream": "s", "add": text})
     wanted = (("<http://a>", "<http://b>", f'"076"^^<{XSD}integer>'),)
     assert decode_input(line).added == wanted
-    (element,) = decode_inputs(f"{line}\n".encode())
+    (element,) = together(f"{line}\n".encode())
     assert element.added == wanted
 
 
@@ -154,7 +162,7 @@ def test_n_triples_of_any_layout_are_taken_and_their_syntax_made_canonical(text)
 def test_the_syntax_of_elements_and_answers_is_canonical(term, wanted):
     line = json.dumps({"t": 0, "n": 0, "stream": "s", "add": f"<urn:a> <urn:b> {term} .\n"})
     assert decode_input(line).added == (("<urn:a>", "<urn:b>", wanted),)
-    (element,) = decode_inputs(f"{line}\n".encode())
+    (element,) = together(f"{line}\n".encode())
     assert element.added == (("<urn:a>", "<urn:b>", wanted),)
     assert decode_answer(json.dumps({"vars": ["x"], "add": [[term]]})).added == ((wanted,),)
 

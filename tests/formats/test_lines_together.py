@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from streamgauge.formats.documents import FormatError
 from streamgauge.formats.lines import encode_advance, encode_element
-from streamgauge.formats.streams import jsonl
+from streamgauge.formats.streams import jsonl, one_by_one
 from streamgauge.formats.streams.format import Reading
 from streamgauge.model.element import StreamElement
 from tests.examples import examples
@@ -22,9 +22,10 @@ ADDED = st.sampled_from(
     ]
 )
 ELEMENTS = st.builds(
-    lambda time, number, added, until: encode_element(
-        StreamElement("urn:s", time, number, added, until=None if until is None else time + until)
+    lambda stream, time, number, added, until: encode_element(
+        StreamElement(stream, time, number, added, until=None if until is None else time + until)
     ),
+    st.sampled_from(["urn:s", "urn:s", "urn:t"]),
     st.integers(0, 5),
     st.integers(0, 9),
     ADDED,
@@ -56,8 +57,8 @@ class OneByOne(io.BufferedReader):
 def read(file: io.BufferedReader, reading: Reading) -> list[object]:
     found: list[object] = []
     following = jsonl.follow(file, "f", reading, lambda error: found.append(str(error)))
-    while (item := next(following, None)) is not None:
-        found.append(item)
+    for item in following:
+        found.extend(one_by_one([item]))
     return found
 
 
@@ -67,14 +68,16 @@ def read(file: io.BufferedReader, reading: Reading) -> list[object]:
     st.booleans(),
     st.booleans(),
     st.sampled_from([150, 65_536]),
-    st.integers(1, 300),
+    st.one_of(st.integers(1, 300), st.just(65_536)),
     st.sampled_from([0, 1, 32]),
+    st.sampled_from([0, 0, 3]),
 )
-def test_lines_together_are_lines_one_by_one(text, cut, once, limit, buffered, apart):
+def test_lines_together_are_lines_one_by_one(text, cut, once, limit, buffered, apart, first):
     text = text[:-1] if cut else text
     reading = Reading(stream="urn:s", once=once, limit=limit, lateness=9 if once else None)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(jsonl, "ONE_BY_ONE", apart)
+        for name, value in (("ONE_BY_ONE", apart), ("ROWS_FIRST", first), ("FEW_LINES", 1)):
+            patch.setattr(jsonl, name, value)
         found = read(io.BufferedReader(io.BytesIO(text), buffered), reading)
     assert found == read(OneByOne(io.BytesIO(text)), reading)
 

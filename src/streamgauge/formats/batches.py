@@ -8,7 +8,7 @@ a column of new terms costs 0.2 and 0.04 (measured with 110,000 terms).
 import io
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Final, TypeAlias
 
@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from streamgauge.formats.lines import Advance, Input, LineError, decode_columns
+from streamgauge.formats.lines import Advance, Input, LineError
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple
 
@@ -154,6 +154,10 @@ class ElementBatch:
         columns = (self.times[begin:end], self.sequences[begin:end], borders - borders[0], added)
         return ElementBatch(self.terms, self.stream, *columns)
 
+    def numbered(self, first: int) -> "ElementBatch":
+        """The same elements with consecutive numbers."""
+        return replace(self, sequences=np.arange(first, first + len(self)))
+
     def elements(self) -> Iterator[StreamElement]:
         """The elements with their terms as texts."""
         triples = triples_of(self.terms, self.added)
@@ -170,24 +174,6 @@ Taken: TypeAlias = ElementBatch | Input
 def count_of(items: Sequence[Taken]) -> int:
     """How many elements and advances there are."""
     return sum([len(item) if isinstance(item, ElementBatch) else 1 for item in items])
-
-
-def batch_of_lines(lines: bytes, stream: str, arrived: int | None) -> ElementBatch | None:
-    """Lines of elements of a stream in columns, numbered from 0; ``None`` where they are few or not alike.
-
-    ``arrived`` is the time (ms) of elements without one.
-    """
-    read = decode_columns(lines, arrived)
-    if read is None or len(read.times) < FEW:
-        return None
-    numbers = NumberedTerms()
-    added = numbers.of(read.terms)
-    borders = np.cumsum([0, *read.counts])
-    try:
-        times = np.array(read.times, np.int64)
-    except OverflowError:
-        return None
-    return ElementBatch(numbers.terms, stream, times, np.arange(len(times)), borders, added)
 
 
 def triples_of(terms: Sequence[Term], numbers: Numbers) -> list[Triple]:

@@ -5,7 +5,6 @@
 ``{"late": n}`` is the number of elements that came too late to count. docs/pipe.md is the whole contract.
 """
 
-import io
 import json
 import re
 from collections.abc import Iterable, Sequence
@@ -13,7 +12,7 @@ from dataclasses import dataclass
 from itertools import chain
 from json.encoder import encode_basestring_ascii
 from operator import itemgetter
-from typing import Any, Final, NamedTuple, Protocol, TypeAlias, cast, get_args
+from typing import Any, Final, Protocol, TypeAlias, get_args
 
 import msgspec
 import pyoxigraph as ox
@@ -32,8 +31,13 @@ _PLACES = (frozenset("<_"), frozenset("<"), frozenset('<_"'))
 _DOTS = ["."]
 _STRING = "^^<http://www.w3.org/2001/XMLSchema#string>"
 _ODD_ESCAPE = re.compile(r'(?<!\\)(?:\\\\)*\\[^"\\nrt]')
-_OBJECT = re.compile(r'"(?:[^"\\]|\\.)*"(?:@[a-z0-9-]+|\^\^<[^<> ]*>)?|<[^<>" ]*>|_:[^ ]+')
-"""An object in canonical syntax, blanks in its text allowed."""
+CANONICAL_OBJECT: Final = (
+    r'"[^"\\\n]*+(?:\\["\\nrt][^"\\\n]*+)*+"'
+    r"(?:@[a-z0-9-]+|\^\^(?!<http://www\.w3\.org/2001/XMLSchema#string>)<[^<>\\ \n]*>)?"
+    r'|<[^<>"\\ \n]*>|_:[^\\ \n]+'
+)
+"""The pattern of an object in canonical syntax, blanks in its text allowed."""
+_OBJECT = re.compile(CANONICAL_OBJECT)
 _TAG = re.compile('"@[a-z0-9-]*[A-Z]')
 _ENDS = frozenset(("\n", "\r\n", ""))
 _raw = json.JSONDecoder().raw_decode
@@ -79,7 +83,7 @@ def encode_advance(time: int) -> bytes:
     return b'{"advance":%d}\n' % time
 
 
-class _Line(msgspec.Struct, gc=False):
+class JsonLine(msgspec.Struct, gc=False):
     """The common form of a line: an element, or an advance."""
 
     t: int | None = None
@@ -91,78 +95,29 @@ class _Line(msgspec.Struct, gc=False):
     advance: int | None = None
 
 
-class _KnownLine(_Line, gc=False, forbid_unknown_fields=True):
+class _KnownLine(JsonLine, gc=False, forbid_unknown_fields=True):
     """An element or advance of a file or message: unknown fields are refused, while engines ignore them."""
 
 
-FIELDS: Final = tuple(field.name for field in msgspec.structs.fields(_Line))
+FIELDS: Final = tuple(field.name for field in msgspec.structs.fields(JsonLine))
 
-_line = msgspec.json.Decoder(_Line).decode
+_line = msgspec.json.Decoder(JsonLine).decode
 _known_line = msgspec.json.Decoder(_KnownLine).decode
-_lines = msgspec.json.Decoder(_Line).decode_lines
+_lines = msgspec.json.Decoder(JsonLine).decode_lines
 _known_lines = msgspec.json.Decoder(_KnownLine).decode_lines
 
 
-def decode_inputs(lines: bytes) -> Iterable[Input]:
-    """The elements and advances of several whole lines; LineError when the first invalid one is reached."""
-    together = decode_together(lines, known=False)
-    return map(decode_input, io.BytesIO(lines)) if together is None else together
+def decode_rows(lines: bytes, known: bool) -> list[JsonLine] | None:
+    """The fields of several lines; ``None`` if one is empty or invalid.
 
-
-def decode_together(lines: bytes, known: bool) -> list[Input] | None:
-    """The contents of lines, whose triples are split together; ``None`` if a line is unusual.
-
-    With ``known``, also if one has an unknown field.
+    With ``known`` also if one has an unknown field.
     """
     try:
-        read = _known_lines(lines) if known else _lines(lines)
+        rows: list[JsonLine] = [*_known_lines(lines)] if known else _lines(lines)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return None
-    triples = _split("".join([line.add for line in read]))
     # The decoder skips empty lines, which are errors when read one by one.
-    if triples is None or len(read) != lines.count(b"\n"):
-        return None
-    inputs: list[Input] = []
-    end = 0
-    for line in read:
-        text, time = line.add, line.t
-        if line.advance is not None and not text:
-            inputs.append(Advance(line.advance))
-            continue
-        if time is None or line.n is None or line.stream is None or line.advance is not None:
-            return None
-        if line.remove or line.until is not None or (text and text[-3:] != " .\n"):
-            return None
-        begin, end = end, end + text.count("\n")
-        inputs.append(StreamElement(line.stream, time, line.n, tuple(triples[begin:end])))
-    return inputs
-
-
-class LineColumns(NamedTuple):
-    """Elements in columns: times (ms), how many triples each has, and the terms of all, three for each triple."""
-
-    times: list[int]
-    counts: list[int]
-    terms: list[Term]
-
-
-def decode_columns(lines: bytes, arrived: int | None) -> LineColumns | None:
-    """Lines of elements that only add triples; ``None`` for others, and where a field is unknown.
-
-    Their streams and numbers are left out. ``arrived`` is the time (ms) of those that do not say one.
-    """
-    try:
-        read = _known_lines(lines)
-    except (msgspec.MsgspecError, UnicodeError, RecursionError):
-        return None
-    times = [arrived if line.t is None else line.t for line in read]
-    if None in times or any(line.advance is not None or line.remove or line.until is not None for line in read):
-        return None
-    texts = [line.add if line.add[-1:] in _ENDS else f"{line.add}\n" for line in read]
-    if any(text and text[-3:] != " .\n" for text in texts) or len(read) != lines.rstrip().count(b"\n") + 1:
-        return None
-    terms = _terms_of("".join(texts))
-    return None if terms is None else LineColumns(cast(list[int], times), [text.count("\n") for text in texts], terms)
+    return rows if len(rows) == lines.count(b"\n") + (not lines.endswith(b"\n")) else None
 
 
 class Unsaid(Protocol):

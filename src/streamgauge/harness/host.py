@@ -23,7 +23,6 @@ from streamgauge.formats.lines import (
     Input,
     LineError,
     decode_input,
-    decode_inputs,
     encode_answers,
     encode_late,
 )
@@ -47,6 +46,7 @@ from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, StreamN
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import Columns, ElementBatch
+    from streamgauge.formats.line_columns import LineColumns
 
 BUFFER_BYTES = 1 << 16
 """Size of the input buffer; the answers to its content are written together."""
@@ -132,7 +132,7 @@ def _answer(engine: Engine, query: ContinuousQuery, task: Task, lines: io.Buffer
         # Imported before the ready message, so that it does not count as processing time.
         import_module("streamgauge.formats.batches")
     out.write(READY_FOR_ARROW if arrow else READY)
-    reader = _BatchInput(lines, by_column) if arrow else _TaskInput(lines)
+    reader = _BatchInput(lines, by_column) if arrow else _TaskInput(lines, hasattr(session, "push_batch"))
     coming = reader.preloaded(out) if task.preload else iter(reader)
     gc.collect()
     gc.freeze()
@@ -168,15 +168,19 @@ Together: TypeAlias = "Iterable[Input | ElementBatch | Columns]"
 class _TaskInput:
     """The input of one task as lines; ``closed`` if it ended with ``close``."""
 
-    def __init__(self, lines: io.BufferedReader) -> None:
+    def __init__(self, lines: io.BufferedReader, batches: bool) -> None:
         self._lines, self.closed = lines, False
+        self._columns: LineColumns | None = None
+        if batches:
+            self._columns = import_module("streamgauge.formats.line_columns").LineColumns()
 
     def __iter__(self) -> Iterator[Together]:
         while chunk := self._whole_lines():
             if chunk == CLOSE:
                 self.closed = True
                 return
-            yield decode_inputs(chunk)
+            taken = None if self._columns is None else self._columns.read(chunk)
+            yield map(decode_input, io.BytesIO(chunk)) if taken is None else taken
 
     def _whole_lines(self) -> bytes:
         """All whole lines received so far; ``close`` is returned alone."""

@@ -6,6 +6,7 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from types import NoneType, UnionType
 from typing import (
+    TYPE_CHECKING,
     Any,
     Final,
     Protocol,
@@ -20,11 +21,13 @@ from typing import (
 from urllib.parse import parse_qsl, unquote, urlsplit
 
 from streamgauge.formats.fields import FieldError, decode
-from streamgauge.formats.lines import Input
 from streamgauge.formats.places import exists
 from streamgauge.model.logs import without_secrets
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.phrases import offered
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import Taken
 
 T = TypeVar("T")
 
@@ -166,8 +169,8 @@ class Source(Protocol):
     def reasons(self) -> Sequence[str]:
         """The reasons for the first ten."""
 
-    def items(self) -> Iterator[Input]:
-        """The elements and advances as they arrive; blocks until the end or ``close``. SourceError."""
+    def items(self) -> "Iterator[Taken]":
+        """The elements and advances as they arrive, many in columns; blocks until the end or ``close``. SourceError."""
 
     def close(self) -> None:
         """Stop, from any thread; closing twice is allowed."""

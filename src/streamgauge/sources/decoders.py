@@ -12,7 +12,7 @@ from threading import Condition
 from typing import Any, Literal, NamedTuple, TypedDict
 
 from streamgauge.formats.lines import Input
-from streamgauge.formats.streams import FormatError, Reading, message_decoder, stream_formats
+from streamgauge.formats.streams import FormatError, Reading, message_decoder, one_by_one, stream_formats
 from streamgauge.formats.streams.format import Format
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.own_data import OWN_DATA_NAMES, OwnData
@@ -317,7 +317,7 @@ class Messages:
         try:
             if len(payload) > self._reading.limit:
                 raise FormatError(f"{place}: {len(payload)} bytes, more than {self._reading.limit}: raise the limit")
-            return self._decode(payload, place, arrived if self._arrival else None)
+            return [*one_by_one(self._decode(payload, place, arrived if self._arrival else None))]
         except FormatError as error:
             self.refuse(error)
         return ()

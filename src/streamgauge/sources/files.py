@@ -12,18 +12,18 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
-from typing import IO, Any, Final, Literal, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 
 from streamgauge.formats.bounded_files import ByteReader
 from streamgauge.formats.codings import ENDINGS as CODINGS
 from streamgauge.formats.documents import BUFFER, suffix_of
-from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import (
     FormatError,
     Reading,
     Refuse,
     format_by_bytes,
     format_claimants,
+    one_by_one,
     read_open,
     read_whole,
     stream_format,
@@ -35,19 +35,22 @@ from streamgauge.sources.contract import Address, Delivery, Position, Sink, Sour
 from streamgauge.sources.decoders import ReadingOptions, RefusalReport, Refusals
 from streamgauge.sources.tail import HEAD_BYTES, FileHead, FilePlace, FollowedFile, after, first_value
 
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import Taken
+
 
 class ByteSource(RefusalReport):
     """The elements that a format reads from bytes, until ``closing`` is set."""
 
     def __init__(
-        self, address: Address, closing: Event, refusals: Refusals, read: Callable[[Refuse], Iterator[Input]]
+        self, address: Address, closing: Event, refusals: Refusals, read: "Callable[[Refuse], Iterator[Taken]]"
     ) -> None:
         self._address = address
         self._closing = closing
         self._refusals = refusals
         self._read = read
 
-    def items(self) -> Iterator[Input]:
+    def items(self) -> "Iterator[Taken]":
         """The elements and advances in the order of the bytes."""
         try:
             for item in self._read(self._refusals):
@@ -88,7 +91,7 @@ class FileSource(ByteSource):
         address: Address,
         closing: Event,
         refusals: Refusals,
-        read: Callable[[Refuse], Iterator[Input]],
+        read: "Callable[[Refuse], Iterator[Taken]]",
         origin: FileOrigin,
     ) -> None:
         super().__init__(address, closing, refusals, read)
@@ -99,10 +102,11 @@ class FileSource(ByteSource):
         """Why the position could not be found again; empty if it was."""
         return self._origin.lost
 
-    def items(self) -> Iterator[Input]:
+    def items(self) -> "Iterator[Taken]":
         """The elements and advances in the order of the bytes, without those that an earlier process read."""
         origin = self._origin
-        for item in super().items():
+        # Each element has a place of its own where another process may go on at it.
+        for item in one_by_one(super().items()) if origin.resumable or origin.passed else super().items():
             origin.items += 1
             if origin.items > origin.passed:
                 yield item
@@ -248,7 +252,7 @@ def open_sink(address: Address) -> Sink:
     return ByteSink(descriptor, options.end, take_back)
 
 
-def _whole(path: Path, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+def _whole(path: Path, form: Format, reading: Reading, refuse: Refuse) -> "Iterator[Taken]":
     return read_whole(whole_path(path, reading), form, reading, refuse)
 
 
@@ -264,7 +268,7 @@ def _followable(address: Address, path: Path, claimants: Sequence[Format]) -> Se
 
 def _followed(
     path: Path, claimants: Sequence[Format], reading: Reading, closing: Event, origin: FileOrigin, refuse: Refuse
-) -> Iterator[Input]:
+) -> "Iterator[Taken]":
     with contextlib.closing(FollowedFile(path, closing, reading.note)) as file:
         if origin.place.head.data and not file.begin_at(origin.place):
             origin.lost = f"{path}: the file that was read up to byte {origin.place.offset:,} is gone"
@@ -293,7 +297,7 @@ def _take(file: FollowedFile, origin: FileOrigin, lines: bool, size: int) -> byt
     return data
 
 
-def _guessed(items: Iterator[Input], form: Format, claimants: Sequence[Format]) -> Iterator[Input]:
+def _guessed(items: "Iterator[Taken]", form: Format, claimants: Sequence[Format]) -> "Iterator[Taken]":
     """The elements in a format; an error before the first also says that first bytes decided about the format."""
     begun = False
     try:

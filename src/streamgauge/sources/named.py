@@ -5,15 +5,19 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from heapq import merge
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.formats.places import exists
-from streamgauge.formats.streams import Format, Reading, possible_formats, stream_formats
+from streamgauge.formats.streams import Format, Reading, one_by_one, possible_formats, stream_formats
 from streamgauge.formats.streams.options import check_options, shown
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import open_source
 from streamgauge.sources.contract import Address, SourceError, parse_address, read_options
 from streamgauge.sources.files import FileOptions
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import Taken
 
 _NAMED = re.compile(r"(?:<([^>]+)>|([A-Za-z][A-Za-z0-9+.-]*:[^?=]*))=(.+)", re.DOTALL)
 """``IRI=SOURCE``; an IRI that contains ``?`` or ``=`` needs angle brackets."""
@@ -94,9 +98,9 @@ class Course:
         self.first: int | None = None
         self.last: int | None = None
 
-    def elements(self, items: Iterable[Input]) -> Iterator[StreamElement]:
+    def elements(self, items: "Iterable[Taken]") -> Iterator[StreamElement]:
         """Yield the elements and track the time of all items."""
-        for item in items:
+        for item in one_by_one(items):
             self.first = item.time if self.first is None else self.first
             self.last = item.time if self.last is None else max(self.last, item.time)
             if isinstance(item, StreamElement):
@@ -127,7 +131,7 @@ def recorded(
     yield from (course or Course()).elements(merged)
 
 
-def items(source: NamedSource, reading: Reading) -> Iterator[Input]:
+def items(source: NamedSource, reading: Reading) -> "Iterator[Taken]":
     """The input of a source, assigned to its declared stream, if any. SourceError.
 
     Skipped bad elements (``bad=skip``) are noted at the end.
@@ -141,9 +145,9 @@ def items(source: NamedSource, reading: Reading) -> Iterator[Input]:
         reading.note(f"skipped: {opened.refused:,} in total")
 
 
-def of_stream(items_: Iterable[Input], iri: str) -> Iterator[Input]:
+def of_stream(items_: "Iterable[Taken]", iri: str) -> "Iterator[Taken]":
     """The items with all elements assigned to one stream."""
-    return (replace(item, stream=iri) if isinstance(item, StreamElement) else item for item in items_)
+    return (item if isinstance(item, Advance) else replace(item, stream=iri) for item in items_)
 
 
 def is_live(address: Address) -> bool:
@@ -153,19 +157,21 @@ def is_live(address: Address) -> bool:
     return address.options.get("until") != "end"
 
 
-def by_time(sources: Sequence[Iterable[Input]]) -> Iterator[Input]:
+def by_time(sources: "Sequence[Iterable[Taken]]") -> "Iterator[Taken]":
     """Sorted sources merged by application time, elements renumbered; an advance follows elements of its time."""
     if len(sources) == 1:
         yield from sources[0]
         return
-    for sequence, item in enumerate(merge(*sources, key=merge_key)):
+    for sequence, item in enumerate(merge(*map(one_by_one, sources), key=merge_key)):
         yield numbered(item, sequence)
 
 
-def numbered(item: Input, sequence: int) -> Input:
-    """An element with another sequence number; an advance unchanged."""
+def numbered(item: "Taken", sequence: int) -> "Taken":
+    """An element, or the first one of a batch, with another sequence number; an advance unchanged."""
     if isinstance(item, Advance):
         return item
+    if not isinstance(item, StreamElement):
+        return item.numbered(sequence)
     return StreamElement(item.stream, item.time, sequence, item.added, item.removed, item.until)
 
 

@@ -5,14 +5,17 @@ import os
 import sys
 from collections.abc import Iterator
 from threading import Event
-from typing import IO, cast
+from typing import IO, TYPE_CHECKING, cast
 
-from streamgauge.formats.lines import Input
+from streamgauge.formats.documents import BUFFER
 from streamgauge.formats.streams import Reading, Refuse, read_open, stream_formats
 from streamgauge.sources.contract import Address, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import ReadingOptions, Refusals
 from streamgauge.sources.files import ByteSink, ByteSource, WritingOptions
 from streamgauge.sources.tail import waiting
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import Taken
 
 SCHEMES = ("-",)
 
@@ -26,11 +29,11 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
     if name not in able:
         raise SourceError(f"{address.text}: {name!r} cannot be read from standard input: use one of {', '.join(able)}")
 
-    def read(refuse: Refuse) -> Iterator[Input]:
+    def read(refuse: Refuse) -> "Iterator[Taken]":
         # A copy, as closing the source must not close standard input.
         descriptor = os.dup(sys.stdin.fileno())
         try:
-            file = cast(IO[bytes], io.BufferedReader(waiting(descriptor, closing)))
+            file = cast(IO[bytes], io.BufferedReader(waiting(descriptor, closing), BUFFER))
             yield from read_open(file, "standard input", stream_formats()[name], reading, refuse)
         finally:
             os.close(descriptor)

@@ -45,11 +45,18 @@ def waiting(descriptor: int, closing: Event) -> ByteReader:
     """A reader of an open descriptor (pipe, terminal) as bytes arrive, until its end or ``closing``."""
 
     def take(size: int) -> bytes:
-        while not closing.is_set():
-            ready, _, _ = select.select([descriptor], [], [], POLL_S)
-            if ready:
-                return os.read(descriptor, size)
-        return b""
+        data, patience = b"", POLL_S
+        while not closing.is_set() and len(data) < size:
+            if select.select([descriptor], [], [], patience)[0]:
+                more = os.read(descriptor, size - len(data))
+                data += more
+                # A pipe gives 64 KiB at once at most; what is not there yet is not waited for.
+                patience = 0.0
+                if more:
+                    continue
+            if data or not patience:
+                break
+        return data
 
     return ByteReader(take)
 

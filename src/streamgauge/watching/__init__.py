@@ -7,9 +7,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypeGuard, Unpack, cast, overload
 
 from streamgauge.engines import load, option_names, sharding_of
-from streamgauge.formats.lines import Input
 from streamgauge.formats.pipe import PipeError
-from streamgauge.formats.streams.format import Reading
+from streamgauge.formats.streams import Reading, one_by_one
 from streamgauge.model.answer import Answer
 from streamgauge.model.engine import Emit
 from streamgauge.model.own_data import OWN_DATA_NAMES
@@ -32,6 +31,7 @@ from streamgauge.watching.inputs import (
 from streamgauge.watching.watches import AsyncWatch, End, Passing, Watch, wall_clock
 
 if TYPE_CHECKING:  # numpy and SQLite are loaded for a watch with a state only
+    from streamgauge.formats.batches import Taken
     from streamgauge.watching.durable import DurableWatch, WatchState
 
 BEAT_S = 0.1
@@ -279,13 +279,13 @@ def _read(arrivals: MergedStreams, feeds: Sequence[StreamFeed], state: "WatchSta
     plain = [_plain(feed) for feed in feeds]
     if _by_arrival(feeds, options):
         for items in plain:
-            arrivals.read(items)
+            arrivals.read(one_by_one(items))
     elif plain:
         arrivals.read(by_time(plain))
 
 
-def _plain(feed: StreamFeed) -> Iterable[Input]:
-    return cast(Iterable[Input], feed.items)
+def _plain(feed: StreamFeed) -> "Iterable[Taken]":
+    return cast("Iterable[Taken]", feed.items)
 
 
 __all__ = ["AsyncWatch", "Options", "Watch", "WatchError", "awatch", "watch"]

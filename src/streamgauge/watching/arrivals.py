@@ -4,7 +4,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from threading import Condition, Thread, current_thread
 from time import monotonic, sleep
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 
@@ -12,8 +12,14 @@ from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.element import StreamElement
 from streamgauge.sources.named import numbered
 
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import Taken
+
 MAX_WAITING_ITEMS = 4096
 """Items that may wait to be processed; then sources are blocked."""
+
+MAX_WAITING_BATCHES = 16
+"""Items that may wait before a batch of elements has to, which takes as much memory as 1,000 elements or more."""
 
 LEAVE_S = 1.0
 """Seconds that closing waits for the threads of all sources: an interrupted command ends within 5."""
@@ -35,7 +41,7 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
     place: object
 
 
-Arrival: TypeAlias = Input | Placed
+Arrival: TypeAlias = "Taken | Placed"
 """An item of a source."""
 
 
@@ -67,18 +73,20 @@ class MergedStreams:
         self._times[place] = None
         return place
 
-    def read(self, items: Iterable[Arrival]) -> None:
+    def read(self, items: "Iterable[Arrival]") -> None:
         """Read a source in a new thread."""
         thread = Thread(target=self._read, args=(self.expect(), items), name="streamgauge-source", daemon=True)
         self._threads.append(thread)
         thread.start()
 
-    def put(self, place: Place, item: Arrival) -> bool:
+    def put(self, place: Place, item: "Arrival") -> bool:
         """Add an item, waiting for room; false after ``stop``."""
-        if len(self._waiting) >= MAX_WAITING_ITEMS:
+        single = isinstance(item, StreamElement | Advance | Placed)
+        limit = MAX_WAITING_ITEMS if single else MAX_WAITING_BATCHES
+        if len(self._waiting) >= limit:
             with self._changed:
                 self._putting += 1
-                self._changed.wait_for(lambda: len(self._waiting) < MAX_WAITING_ITEMS or self._over)
+                self._changed.wait_for(lambda: len(self._waiting) < limit or self._over)
                 self._putting -= 1
         if not self._over:
             self._waiting.append((place, item))
@@ -143,7 +151,7 @@ class MergedStreams:
                     yield counted
             yield None
 
-    def _taken(self) -> list[tuple[Place, Arrival | BaseException | None]]:
+    def _taken(self) -> "list[tuple[Place, Arrival | BaseException | None]]":
         if not (self._waiting or self._woken):
             with self._changed:
                 self._taking = True
@@ -158,16 +166,17 @@ class MergedStreams:
         self._notify(self._putting)
         return taken
 
-    def _counted(self, place: Place, item: Arrival) -> Arrival | None:
+    def _counted(self, place: Place, item: "Arrival") -> "Arrival | None":
         if isinstance(item, Placed):
             advance = item.item
             if not isinstance(advance, Advance):
                 return item
             return Placed(item.source, self._come_to(place, advance.time), item.place)
-        if isinstance(item, StreamElement):
-            self._sequence += 1
-            return numbered(item, self._sequence - 1)
-        return self._come_to(place, item.time)
+        if isinstance(item, Advance):
+            return self._come_to(place, item.time)
+        begin = self._sequence
+        self._sequence += 1 if isinstance(item, StreamElement) else len(item)
+        return numbered(item, begin)
 
     def _come_to(self, place: Place, time: int) -> Advance | None:
         """Note a source's time (ms); returns the advance to the minimum of all, ``None`` while some have none."""
@@ -175,7 +184,7 @@ class MergedStreams:
         times = [time for time in self._times.values() if time is not None]
         return Advance(min(times)) if len(times) == len(self._times) else None
 
-    def _read(self, place: Place, items: Iterable[Arrival]) -> None:
+    def _read(self, place: Place, items: "Iterable[Arrival]") -> None:
         error: BaseException | None = None
         try:
             for item in items:

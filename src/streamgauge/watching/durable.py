@@ -30,10 +30,10 @@ from streamgauge.servers.durable.segments import ItemColumns, OpenSegment
 from streamgauge.servers.durable.state import SessionState
 from streamgauge.servers.queries.sessions import EngineSession, restored
 from streamgauge.sources.contract import Position
-from streamgauge.sources.named import merge_key, numbered
+from streamgauge.sources.named import merge_key
 from streamgauge.watching.arrivals import Placed
 from streamgauge.watching.inputs import StreamFeed, Understood, WatchError
-from streamgauge.watching.watches import LOOKED_AT, Passing, Watch
+from streamgauge.watching.watches import Passing, Watch
 
 BEAT_S: Final = 0.02
 """Maximum delay (s) of a transaction while answers, or senders that want acknowledgements, wait for it."""
@@ -325,7 +325,7 @@ class DurableWatch(Watch[Any]):
         """Process items and add them to the segment; many become columns once, for both engine and disk."""
         if len(items) < FEW:
             for item in items:
-                self._enter(item)
+                self._keep(item)
             return
         with_streams = [(WHOLE if isinstance(item, Advance) else item.stream, item) for item in items]
         for _, kept in self._came.extend(with_streams):
@@ -334,23 +334,13 @@ class DurableWatch(Watch[Any]):
             elif isinstance(kept[1], Advance):
                 super()._advance(kept[1].time)
             else:
-                super()._enter(kept[1])
+                self._enter(kept[1])
 
-    def _enter_batch(self, batch: ElementBatch) -> None:
-        if self.elements < LOOKED_AT or int(batch.times.min()) < self._first:
-            for element in batch.elements():
-                super()._enter(element)
-            return
-        self.elements += len(batch)
-        latest = int(batch.times.max())
-        self._last = latest if self._last is None else max(self._last, latest)
-        self._asking.take(batch)
-
-    def _enter(self, item: Input) -> None:
+    def _keep(self, item: Input) -> None:
         if isinstance(item, StreamElement):
-            stream, item = item.stream, numbered(item, self._came.end)
-            self._came.append(stream, item)
-        super()._enter(item)
+            item = replace(item, sequence=self._came.end)
+            self._came.append(item.stream, item)
+        self._enter(item)
 
     def _advance(self, time: int) -> None:
         if not self._emitted:

@@ -4,7 +4,7 @@ from collections.abc import AsyncIterable, Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyoxigraph as ox
 
@@ -36,6 +36,9 @@ from streamgauge.sources.named import (
     shared_readings,
 )
 from streamgauge.workloads.parameters import duration, instant
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import Taken
 
 Query: TypeAlias = str | Path | ContinuousQuery
 """A query's text, its file's path, or a query object."""
@@ -170,7 +173,7 @@ class StreamFeed:
     ``key`` identifies it within a watch. ``waits``: it sends only a few items before they are settled.
     """
 
-    items: Iterable[Input] | AsyncIterable[Input]
+    items: "Iterable[Taken] | AsyncIterable[Input]"
     live: bool = False
     source: Source | None = None
     key: str = ""

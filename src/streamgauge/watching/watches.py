@@ -9,16 +9,20 @@ from dataclasses import dataclass
 from math import inf
 from threading import Lock
 from types import TracebackType
-from typing import ClassVar, Final, Generic, Literal, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Final, Generic, Literal, TypeAlias, TypeVar
 
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.answer import Answer, AnswerTable
+from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import plain_mistakes
 from streamgauge.model.terms import Term
 from streamgauge.semantics.beginning import all_closed, awaited
 from streamgauge.servers.queries.sessions import EngineSession
 from streamgauge.watching.arrivals import MergedStreams, Place
 from streamgauge.watching.inputs import StreamFeed, Understood
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import ElementBatch, Taken
 
 Emitted = TypeVar("Emitted")
 
@@ -59,7 +63,7 @@ class Watch(Generic[Emitted]):
         queries: Sequence[Understood],
         asking: EngineSession,
         ready: deque[Emitted],
-        items: Iterable[Input | None],
+        items: "Iterable[Taken | None]",
         passing: Passing,
         feeds: Sequence[StreamFeed],
         leave: Callable[[], None],
@@ -71,6 +75,7 @@ class Watch(Generic[Emitted]):
         self._last: int | None = None
         self._latest_advance: int | None = None
         self._over = False
+        self._failed: Exception | None = None
         self._first: float = inf  # the least t0 (ms), infinite before it is known
         self.elements = self.answers = self.uncounted = 0
         self.predicates: set[Term] = set()
@@ -161,6 +166,8 @@ class Watch(Generic[Emitted]):
 
     def _take(self) -> bool:
         """Process the next item of the sources, if any; returns whether more may follow."""
+        if self._failed is not None:
+            raise self._failed
         try:
             item = next(self._items)
         except StopIteration:
@@ -169,8 +176,17 @@ class Watch(Generic[Emitted]):
             if self._passing.wall is not None:
                 self._pass_time(self._passing.wall)
         else:
-            self._enter(item)
+            self._try(item)
         return True
+
+    def _try(self, item: "Taken") -> None:
+        """Process an item; an error is raised once the answers before it are given."""
+        try:
+            self._enter(item)
+        except Exception as error:
+            if not self._ready:
+                raise
+            self._failed = error
 
     def _pass_time(self, clock: Callable[[], int]) -> None:
         """Advance time by a wall clock (ms), minus the lateness that elements are allowed."""
@@ -178,11 +194,17 @@ class Watch(Generic[Emitted]):
         # An element of the current ms may still come.
         self._advance(clock() - margin - 1)
 
-    def _enter(self, item: Input) -> None:
-        """Process an element or an advance."""
+    def _enter(self, item: "Taken") -> None:
+        """Process an element, an advance, or elements in columns."""
         if isinstance(item, Advance):
             self._advance(item.time)
             return
+        if isinstance(item, StreamElement):
+            self._enter_element(item)
+        else:
+            self._enter_batch(item)
+
+    def _enter_element(self, item: StreamElement) -> None:
         if self.elements < LOOKED_AT:
             self.predicates.update(predicate for _, predicate, _ in item.added)
         self.elements += 1
@@ -192,6 +214,16 @@ class Watch(Generic[Emitted]):
         if item.time < self._first:
             self._first = min((t0 for _, t0 in self._asking.begun), default=inf)
             self.uncounted += item.time < self._first
+
+    def _enter_batch(self, batch: "ElementBatch") -> None:
+        if self.elements < LOOKED_AT or int(batch.times.min()) < self._first:
+            for element in batch.elements():
+                self._enter_element(element)
+            return
+        self.elements += len(batch)
+        latest = int(batch.times.max())
+        self._last = latest if self._last is None else max(self._last, latest)
+        self._asking.take(batch)
 
     def _end(self) -> None:
         end = self._passing.end

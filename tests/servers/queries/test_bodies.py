@@ -29,14 +29,14 @@ def plain(items):
     ("more", "columns"),
     [
         ({}, True),
-        ({"stream": "urn:other", "n": 7}, True),
+        ({"n": 7}, False),
         ({"add": ""}, True),
         ({"add": '<urn:a> <urn:p> "b" .'}, True),
         ({"add": f"<urn:a> <urn:p> {LITERAL} .\n<urn:a> <urn:q> <urn:b> .\n"}, True),
         ({"add": "<urn:a>  <urn:p>\t<urn:b>.\n"}, False),
         ({"t": 10**17}, True),
         ({"until": 10**6}, False),
-        ({"advance": 1000, "add": "", "t": None}, False),
+        ({"advance": 1000, "add": "", "t": None}, True),
     ],
 )
 @pytest.mark.parametrize("end", ["", "\n"])
@@ -45,8 +45,8 @@ def test_a_body_holds_what_its_lines_hold(more, columns, end):
     lines[50] = line(50, **more)
     items = read("\n".join(lines) + end)
     assert plain(items) == [entry for each in lines for entry in plain(read(each))]
-    assert any(isinstance(item, ElementBatch) for item in items) is columns
-    assert (len(items) == -(-100 // TOGETHER)) is columns
+    sizes = [len(item) for item in items if isinstance(item, ElementBatch)]
+    assert (max(sizes, default=0) in range(1, TOGETHER + 1)) is columns
 
 
 def test_a_body_has_the_time_of_its_request_where_lines_say_none():

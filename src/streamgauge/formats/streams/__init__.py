@@ -10,14 +10,13 @@ from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
-from typing import IO, Final, cast
+from typing import IO, TYPE_CHECKING, Final, cast
 from urllib.parse import parse_qsl
 
 import pyoxigraph as ox
 
 from streamgauge.formats.charsets import CharsetError, in_utf8
 from streamgauge.formats.documents import ARCHIVES, Document, FormatError, documents, ending, file_document
-from streamgauge.formats.lines import Input
 from streamgauge.formats.streams.format import (
     STREAM,
     Decode,
@@ -28,6 +27,7 @@ from streamgauge.formats.streams.format import (
     Way,
     Whole,
     checked,
+    one_by_one,
     refused,
 )
 from streamgauge.formats.streams.options import check_options
@@ -36,6 +36,9 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.phrases import offered, spelled
 from streamgauge.model.terms import Triple
+
+if TYPE_CHECKING:
+    from streamgauge.formats.batches import Taken
 
 __all__ = [
     "HEAD",
@@ -48,6 +51,7 @@ __all__ = [
     "format_claimants",
     "formats_by_media_type",
     "message_decoder",
+    "one_by_one",
     "parse_file",
     "possible_formats",
     "rdf_syntax",
@@ -109,7 +113,7 @@ def read_elements(
     path: Path, form: Format, reading: Reading, report_time: Callable[[int], None] = lambda _time: None
 ) -> Iterator[StreamElement]:
     """The elements of a file or folder in a format; ``report_time`` receives the advances that JSON lines may have."""
-    for item in read_whole(whole_path(path, reading), form, reading, refused):
+    for item in one_by_one(read_whole(whole_path(path, reading), form, reading, refused)):
         if isinstance(item, StreamElement):
             yield item
         else:
@@ -121,8 +125,8 @@ def whole_path(path: Path, reading: Reading) -> Whole:
     return Whole(str(path), documents(path, reading.charset, reading.base), path)
 
 
-def read_whole(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
-    """Elements and advances of finite documents; FormatError for an option that the format does not support."""
+def read_whole(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> "Iterator[Taken]":
+    """The elements and advances of finite documents; FormatError for an option that the format does not support."""
     timed = form.timed if reading.is_timed(form) else None
     read = timed or form.read
     way: Way = "timed" if timed is not None else "read" if read is not None else "follow"
@@ -135,7 +139,7 @@ def read_whole(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> 
     return _read(whole, lambda: _follow_documents(whole, form, reading, refuse))
 
 
-def _follow_documents(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+def _follow_documents(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> "Iterator[Taken]":
     assert form.follow is not None
     for document in whole.with_endings(form.endings):
         with document.open(binary=form.binary) as opened:
@@ -145,14 +149,14 @@ def _follow_documents(whole: Whole, form: Format, reading: Reading, refuse: Refu
                 raise FormatError(f"{document.place}: cannot be read: {obstacle(error)}") from error
 
 
-def _read(whole: Whole, read: Callable[[], Iterator[Input]]) -> Iterator[Input]:
+def _read(whole: Whole, read: "Callable[[], Iterator[Taken]]") -> "Iterator[Taken]":
     try:
         yield from read()
     except CharsetError as error:
         raise FormatError(f"{whole.place}: {error}") from error
 
 
-def read_open(file: IO[bytes], place: str, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+def read_open(file: IO[bytes], place: str, form: Format, reading: Reading, refuse: Refuse) -> "Iterator[Taken]":
     """Elements and advances of bytes as they arrive; a format that needs the whole file waits for its end.
 
     FormatError for an option that the format does not support.
@@ -165,7 +169,7 @@ def read_open(file: IO[bytes], place: str, form: Format, reading: Reading, refus
     return read_whole(Whole(place, (document,)), form, reading, refuse)
 
 
-def _follow(file: IO[bytes], place: str, form: Format, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+def _follow(file: IO[bytes], place: str, form: Format, reading: Reading, refuse: Refuse) -> "Iterator[Taken]":
     assert form.follow is not None
     try:
         yield from form.follow(file if form.binary else in_utf8(file, reading.charset), place, reading, refuse)

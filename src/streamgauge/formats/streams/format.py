@@ -15,14 +15,14 @@ from streamgauge.formats.charsets import CharsetError, text_in_utf8
 from streamgauge.formats.codings import CodingError, unpack_gzip
 from streamgauge.formats.contexts import ContextError, read_contexts
 from streamgauge.formats.documents import Document, FormatError
-from streamgauge.formats.lines import Input
+from streamgauge.formats.lines import Advance, Input
 from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
 from streamgauge.model.own_data import OWN_DATA_NAMES, OwnData
 from streamgauge.model.terms import Term, Triple, is_triple_of, misplaced, with_blank_nodes
 
 if TYPE_CHECKING:
-    from streamgauge.formats.batches import ElementBatch
+    from streamgauge.formats.batches import ElementBatch, Taken
 
 STREAM = "http://ex.org/streams/test"
 """The stream's IRI where a file names none (YABench's and CSRBench's queries use it)."""
@@ -105,10 +105,10 @@ Read: TypeAlias = Callable[["Whole", Reading, Refuse], Iterator[StreamElement]]
 
 Write: TypeAlias = Callable[[Iterable[StreamElement], IO[bytes]], None]
 
-Follow: TypeAlias = Callable[[IO[bytes], str, Reading, Refuse], Iterator[Input]]
+Follow: TypeAlias = Callable[[IO[bytes], str, Reading, Refuse], Iterator["Taken"]]
 """(open file, its name, how to read, handler of bad lines) -> elements and advances as they arrive."""
 
-Decode: TypeAlias = Callable[[bytes, str, int | None], Sequence[Input]]
+Decode: TypeAlias = Callable[[bytes, str, int | None], Sequence["Taken"]]
 """(message, its place, its arrival time in ms if that is its time) -> its elements; FormatError names the place."""
 
 Encode: TypeAlias = Callable[[StreamElement], bytes]
@@ -143,8 +143,7 @@ class Format:
     each way of reading; others are refused. ``binary``: its bytes are not text. ``recognises`` decides by first bytes
     between formats with the same endings. ``guesses_time``: the time column need not be named. ``lines``: each line
     stands alone. ``parts``: files may be cut between any lines, of which each is an element, or consecutive ones with
-    one time are. ``columns`` reads a message, with the time of its arrival (ms), in columns if its elements are alike.
-    ``media_types`` identify it in requests whose body is messages.
+    one time are. ``media_types`` identify it in requests whose body is messages.
     """
 
     name: str
@@ -162,7 +161,6 @@ class Format:
     guesses_time: bool = False
     lines: bool = False
     parts: Literal["lines", "times"] | None = None
-    columns: Callable[[bytes, Reading, int | None], "ElementBatch | None"] | None = None
     media_types: tuple[str, ...] = ()
 
     @property
@@ -216,14 +214,18 @@ class TermCheck:
             if triple[0] not in subjects or triple[1] not in predicates or triple[2] not in objects:
                 self._learn(triple)
 
-    def _learn(self, triple: Triple) -> None:
-        new = [(known, term) for known, term in zip(self._known, triple, strict=True) if term not in known]
-        for _, term in new:
+    def terms(self, terms: Iterable[Term]) -> None:
+        """Raise ValueError with the first term that is malformed."""
+        for term in terms if self._checked else ():
             try:
                 if not _IRI.fullmatch(term):
                     parse_term(term)
             except ValueError as error:
                 raise ValueError(f"{term[:120]} is not an N-Triples term: {error}") from error
+
+    def _learn(self, triple: Triple) -> None:
+        new = [(known, term) for known, term in zip(self._known, triple, strict=True) if term not in known]
+        self.terms(term for _, term in new)
         if not is_triple_of(*triple):
             raise ValueError(f"not a triple: it {misplaced(triple)}")
         for known, term in new:
@@ -265,11 +267,33 @@ class Numbering:
         self._check(place, element.time)
         return element
 
+    def own_batch(self, batch: "ElementBatch") -> bool:
+        """Take note of elements with their own numbers; false if each is to be looked at, as ``own`` does."""
+        times, sequences = batch.times, batch.sequences
+        if self._reading.lateness is None and not (batch.rising and (self._last is None or times[0] >= self._last)):
+            return False
+        if self._reading.once:
+            known = self._numbers.get(batch.stream)
+            if (known is not None and sequences[0] <= known) or (sequences[1:] <= sequences[:-1]).any():
+                return False
+            self._numbers[batch.stream] = int(sequences[-1])
+        self._next, self._last = int(sequences[-1]) + 1, int(times[-1])
+        return True
+
     def _check(self, place: object, time: int) -> None:
         last = self._last
         if self._reading.lateness is None and last is not None and time < last:
             raise FormatError(f"{place}: time goes back from {last} to {time} ms: declare a lateness bound or sort")
         self._last = time
+
+
+def one_by_one(items: "Iterable[Taken]") -> Iterator[Input]:
+    """Items with the elements of batches apart."""
+    for item in items:
+        if isinstance(item, StreamElement | Advance):
+            yield item
+        else:
+            yield from item.elements()
 
 
 def which(streams: Sequence[str]) -> str:

@@ -1,13 +1,13 @@
 """JSON lines: one element or advance per line, as engines on a pipe read them (see formats/lines.py)."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from typing import IO, TYPE_CHECKING, Final
 
 from streamgauge.formats.documents import FormatError
-from streamgauge.formats.lines import Advance, Input, LineError, decode_input, decode_together, encode_element
+from streamgauge.formats.lines import Advance, Input, LineError, decode_input, encode_element
 from streamgauge.formats.streams.format import (
     Decode,
     Format,
@@ -17,60 +17,54 @@ from streamgauge.formats.streams.format import (
     TermCheck,
     bounded_lines,
     message_text,
+    refused,
     which,
 )
 from streamgauge.formats.streams.options import STREAM, honoured
 from streamgauge.formats.streams.quads import write_each
+from streamgauge.model.element import StreamElement
 
 if TYPE_CHECKING:
-    from streamgauge.formats.batches import ElementBatch
+    from streamgauge.formats.batches import Taken
+    from streamgauge.formats.line_columns import LineColumns
 
 
-def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[Input]:
+def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> "Iterator[Taken]":
     """The elements and advances of an open file, with their own streams and numbers; empty lines are skipped.
 
     An element without a stream belongs to the reading's, one without a number gets the next.
     """
-    lines_decoder = _LineDecoder(reading)
+    decoder_ = _LineDecoder(reading)
     for count, lines in bounded_lines(file, place, reading.limit, refuse, together=True):
-        together = lines_decoder.together(lines)
-        pieces = BytesIO(lines) if together is None else together
+        # Loading the libraries of columns takes as long as reading a few thousand lines one by one.
+        if count > ROWS_FIRST and (items := decoder_.together(lines, place, count, refuse)) is not None:
+            yield from items
+            continue
         where = LinePlace(place, count - 1)
-        for piece in pieces:
+        for line in BytesIO(lines):
             where.line += 1
             try:
-                if isinstance(piece, bytes):
-                    yield from () if piece.isspace() else lines_decoder.take(piece, str(where))
-                elif (item := lines_decoder.own(piece, where)) is not None:
-                    yield item
+                yield from () if line.isspace() else decoder_.take(line, str(where))
             except FormatError as error:
                 refuse(error)
 
 
 def decoder(reading: Reading) -> Decode:
     """The reader of messages of one or more lines; an element without a time gets that of its arrival."""
-    lines_decoder = _LineDecoder(reading)
+    decoder_ = _LineDecoder(reading)
 
-    def decode(payload: bytes, place: str, arrived: int | None) -> Sequence[Input]:
-        lines_decoder.time = arrived
+    def decode(payload: bytes, place: str, arrived: int | None) -> "Sequence[Taken]":
+        decoder_.time = arrived
         text = message_text(payload, place, reading)
-        if (together := lines_decoder.together(text)) is not None:
-            where = LinePlace(place, 0)
-            return [item for item in together if lines_decoder.own(item, where.next()) is not None]
+        if (items := decoder_.together(text, place, 1, refused)) is not None:
+            return [*items]
         lines = [line for line in text.splitlines() if line and not line.isspace()]
         if len(lines) == 1:
-            return lines_decoder.take(lines[0], place)
+            return decoder_.take(lines[0], place)
         places = (f"{place}, line {count}" for count in range(1, len(lines) + 1))
-        return [item for line, where in zip(lines, places, strict=True) for item in lines_decoder.take(line, where)]
+        return [item for line, where in zip(lines, places, strict=True) for item in decoder_.take(line, where)]
 
     return decode
-
-
-def columns(payload: bytes, reading: Reading, arrived: int | None) -> "ElementBatch | None":
-    """The elements of a message of lines in columns, of the reading's stream; ``None`` where lines are not alike."""
-    from streamgauge.formats.batches import batch_of_lines
-
-    return batch_of_lines(message_text(payload, "body", reading), reading.stream, arrived)
 
 
 _OURS = re.compile(
@@ -84,8 +78,14 @@ def recognised(head: bytes) -> bool:
     return _OURS.match(head) is not None
 
 
+ROWS_FIRST: Final = 4096
+"""Lines of a file that are read one by one before others are read in columns."""
+
+FEW_LINES: Final = 16
+"""Lines below which one by one is faster."""
+
 ONE_BY_ONE: Final = 32
-"""Chunks to read line by line after one that could not be decoded as a whole."""
+"""Chunks to read line by line after one that could not be read in columns."""
 
 
 @dataclass(slots=True)
@@ -111,6 +111,7 @@ class _LineDecoder:
         self._numbering, self._check, self._among = Numbering(reading), TermCheck(reading), reading.among
         self.stream = None if reading.among else reading.stream
         self.time: int | None = None
+        self._columns: LineColumns | None = None
         self._apart = 0
 
     @property
@@ -118,17 +119,44 @@ class _LineDecoder:
         """The number for the next element without one."""
         return self._numbering.next
 
-    def together(self, lines: bytes) -> list[Input] | None:
-        """The items of several lines decoded in one call; ``None`` if a line is unusual.
+    def together(self, lines: bytes, place: str, first: int, refuse: Refuse) -> "Iterator[Taken] | None":
+        """The items of several lines, the ``first`` of that number; ``None`` if they are few or one is unusual.
 
         The next ``ONE_BY_ONE`` chunks are then read line by line too, as unusual lines come in runs.
         """
-        self._apart = max(0, self._apart - 1)
-        if self._apart or lines.find(b"\n") == len(lines) - 1:
+        if lines.count(b"\n") < FEW_LINES:
             return None
-        items = decode_together(lines, known=True)
+        self._apart = max(0, self._apart - 1)
+        if self._apart:
+            return None
+        if self._columns is None:
+            from streamgauge.formats.line_columns import LineColumns
+
+            self._columns = LineColumns(self._check.terms)
+        items = self._columns.read(lines, self)
         self._apart = ONE_BY_ONE if items is None else 0
-        return items
+        return None if items is None else self._owned(items, LinePlace(place, first - 1), refuse)
+
+    def _owned(self, items: "Iterable[Taken]", where: "LinePlace", refuse: Refuse) -> "Iterator[Taken]":
+        """Items with their own numbers, without repetitions; a line each, where something is refused."""
+        for item in items:
+            if isinstance(item, StreamElement | Advance):
+                apart: Iterable[Input] = (item,)
+            elif self._numbering.own_batch(item):
+                where.line += len(item)
+                yield item
+                continue
+            else:
+                apart = item.elements()
+            for element in apart:
+                where.line += 1
+                try:
+                    owned = element if isinstance(element, Advance) else self._numbering.own(where, element)
+                except FormatError as error:
+                    refuse(error)
+                    continue
+                if owned is not None:
+                    yield owned
 
     def own(self, item: Input, place: object) -> Input | None:
         """An item with its own stream and number; ``None`` if it is a repetition."""
@@ -163,7 +191,6 @@ FORMATS = (
         follow=follow,
         lines=True,
         parts="lines",
-        columns=columns,
         decoder=decoder,
         encode=encode_element,
         recognises=recognised,

@@ -18,7 +18,7 @@ from typing import Final, TypeVar
 from urllib.parse import urlencode
 
 from streamgauge.formats.results import results
-from streamgauge.formats.streams import Reading
+from streamgauge.formats.streams import Reading, one_by_one
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted
@@ -165,7 +165,7 @@ class Bridge:
 
     def _publish(self, number: int, inlet: Inlet, source: Source) -> None:
         with self._connect() as client:
-            for count, item in enumerate(source.items()):
+            for count, item in enumerate(one_by_one(source.items())):
                 if isinstance(item, StreamElement):
                     self._hand_on(client, inlet, item, f"bridge:{self._run}:{number}:{count}")
 

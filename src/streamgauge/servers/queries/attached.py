@@ -7,13 +7,15 @@ from logging import ERROR, INFO, getLogger
 from threading import Condition, Event, RLock, Thread
 from typing import Any, TypeAlias
 
-from streamgauge.formats.lines import Input
+from streamgauge.formats.batches import Taken, count_of
 from streamgauge.formats.streams import Reading
 from streamgauge.model.logs import fields
 from streamgauge.servers.durable.gaps import UNREAD, Gap
 from streamgauge.servers.queries.durability import NotDurableError
+from streamgauge.servers.queries.item_log import latest_time, times_reached
 from streamgauge.servers.queries.limits import QueriesBusyError
 from streamgauge.servers.queries.registry import ConflictError, Queries
+from streamgauge.servers.queries.requests import in_steps
 from streamgauge.servers.sealed.soundness import NotWrittenError
 from streamgauge.sources import Source, SourceError, open_source
 from streamgauge.sources.contract import Resumable, parse_address
@@ -28,7 +30,7 @@ LEAVE_S = 1.0
 """Seconds that sources may take to end, all together: a service ends within 5."""
 
 
-PlacedItem: TypeAlias = tuple[Input, object]
+PlacedItem: TypeAlias = tuple[Taken, object]
 """An item with the place behind it, ``None`` where the source has none."""
 
 
@@ -208,6 +210,7 @@ class _Feeding:
         self.paused = Event()
         self._queries, self._stream, self._source, self._leaving = queries, stream, source, Event()
         self._batch: list[PlacedItem] = []
+        self._elements = 0
         self._read, self._changed = False, Condition()
         self._threads = [
             Thread(target=run, name="streamgauge-attached", daemon=True) for run in (self._take, self._run)
@@ -240,14 +243,15 @@ class _Feeding:
             self._changed.notify_all()
 
     def _take(self) -> None:
-        """Read the source until it ends; at most ``BATCH`` items wait to be published."""
+        """Read the source until it ends; about ``BATCH`` elements wait to be published."""
         try:
-            for item in self._source.items():
+            for item in in_steps(self._source.items()):
                 place = self._source.place() if isinstance(self._source, Resumable) else None
-                self._note_gap(item.time)
+                self._note_gap(item)
                 with self._changed:
-                    self._changed.wait_for(lambda: len(self._batch) < BATCH or self._leaving.is_set())
+                    self._changed.wait_for(lambda: self._elements < BATCH or self._leaving.is_set())
                     self._batch.append((item, place))
+                    self._elements += count_of((item,))
                     self._changed.notify_all()
                 if self._leaving.is_set():
                     return
@@ -258,14 +262,14 @@ class _Feeding:
                 self._read = True
                 self._changed.notify_all()
 
-    def _note_gap(self, time: int) -> None:
+    def _note_gap(self, item: Taken) -> None:
         """The first item of a source that was read before tells where what may be missing ends (ms)."""
         record, self._record = self._record, None
         if record is None or record["time"] is None:
             return
         resumable = isinstance(self._source, Resumable) and record["position"] is not None
         if not resumable or (isinstance(self._source, Resumable) and self._source.lost):
-            self.gap = Gap(self.url, record["time"], time, UNREAD)
+            self.gap = Gap(self.url, record["time"], next(iter(times_reached(item)), latest_time(item)), UNREAD)
             if self._queries.journal is not None:
                 self._queries.journal.note_gap(self._stream, self.gap)
             _LOG.warning("%s", self.gap, extra=fields(stream=self._stream, source=self.url))
@@ -289,13 +293,14 @@ class _Feeding:
         """All that was read and is not published; nothing at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._batch or self._read or self._leaving.is_set())
-            batch, self._batch = self._batch, []
+            batch, self._batch, self._elements = self._batch, [], 0
             self._changed.notify_all()
             return batch
 
     def _publish(self, batch: Sequence[PlacedItem]) -> None:
         items, (last, place) = [item for item, _ in batch], batch[-1]
-        noted = partial(self._note_place, last.time, place)
+        reached = latest_time(last)
+        noted = partial(self._note_place, reached, place)
         while batch and not self._leaving.is_set():
             if self.paused.is_set():
                 self._leaving.wait(WAIT_S)
@@ -305,7 +310,7 @@ class _Feeding:
             except (QueriesBusyError, NotWrittenError):
                 self._leaving.wait(WAIT_S)
             else:
-                self.lag = self._queries.now() - last.time
+                self.lag = self._queries.now() - reached
                 if place is not None and isinstance(self._source, Resumable):
                     self._source.settle(place)
                 return

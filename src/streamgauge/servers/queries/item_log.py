@@ -60,6 +60,11 @@ def times_reached(item: Taken) -> Iterator[int]:
         yield from reached[len(item) - 1 :: -max(1, len(item) // STEPS)][::-1].tolist()
 
 
+def first_time(item: Taken) -> int:
+    """The time of an element or advance, or the first of elements in columns (ms)."""
+    return int(item.times[0]) if isinstance(item, ElementBatch) else item.time
+
+
 def latest_time(item: Taken) -> int:
     """The time of an element or advance, or the greatest of elements in columns (ms)."""
     return int(item.times.max()) if isinstance(item, ElementBatch) else item.time

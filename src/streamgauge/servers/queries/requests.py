@@ -4,7 +4,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import numpy as np
 import pyoxigraph as ox
 
 from streamgauge.formats.batches import ElementBatch, Taken, count_of
@@ -180,14 +179,20 @@ def read_items(
     arrived = now() if time == "now" or (time is None and form_.name in _OF_NOW) else _milliseconds(time)
     reading = Reading(stream=stream, lateness=_ANY_LATENESS, charset=None if form_.binary else charset_of(kind))
     with document_turn(body, ox.RdfFormat.JSON_LD if form_.name == "jsonld" else None):
-        batch = None if form_.columns is None else form_.columns(body, reading, arrived)
-        if batch is not None:
-            return [batch.part(at, min(at + TOGETHER, len(batch))) for at in range(0, len(batch), TOGETHER)]
         items = form_.decoder(reading)(body, "body", arrived)
     for item in items:
         if isinstance(item, StreamElement):
             refuse_removal(item)
-    return items
+    return [*in_steps(items)]
+
+
+def in_steps(items: Iterable[Taken]) -> Iterator[Taken]:
+    """Items with batches cut into those that a query takes at once."""
+    for item in items:
+        if isinstance(item, ElementBatch):
+            yield from (item.part(at, min(at + TOGETHER, len(item))) for at in range(0, len(item), TOGETHER))
+        else:
+            yield item
 
 
 def numbered(stream: str, items: Iterable[Taken], number: int) -> Iterator[Taken]:
@@ -195,7 +200,7 @@ def numbered(stream: str, items: Iterable[Taken], number: int) -> Iterator[Taken
     for item in items:
         match item:
             case ElementBatch():
-                yield replace(item, stream=stream, sequences=np.arange(number, number + len(item)))
+                yield replace(item.numbered(number), stream=stream)
             case StreamElement():
                 yield StreamElement(stream, item.time, number, item.added, item.removed, item.until)
             case _:

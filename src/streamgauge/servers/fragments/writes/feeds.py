@@ -12,6 +12,7 @@ from typing import Final, TypeAlias
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from streamgauge.formats.lines import Input
+from streamgauge.formats.streams import one_by_one
 from streamgauge.model.element import StreamElement
 from streamgauge.model.fact import Fact
 from streamgauge.model.phrases import counted
@@ -141,7 +142,7 @@ class FeedRunner:
 
     def _read(self) -> None:
         try:
-            for item in self._feed.source.items():
+            for item in one_by_one(self._feed.source.items()):
                 if not self._put(item):
                     return
         except (SourceError, OSError) as error:

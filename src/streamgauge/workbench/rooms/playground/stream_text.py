@@ -18,7 +18,7 @@ from streamgauge.formats import notation
 from streamgauge.formats.bounds import check_turtle
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.lines import Advance
-from streamgauge.formats.streams import Reading, refused, stream_formats
+from streamgauge.formats.streams import Reading, one_by_one, refused, stream_formats
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple, by_parts, misplaced
@@ -236,7 +236,8 @@ def _formatted(text: str, syntax: str, names: Names, lateness: int | None) -> Ty
     assert form.follow is not None
     reading = Reading(names.stream(None), lateness=lateness, checked=True, note=lambda _sentence: None)
     try:
-        items = list(islice(form.follow(io.BytesIO(text.encode()), "the stream", reading, refused), MOST_ELEMENTS + 2))
+        followed = one_by_one(form.follow(io.BytesIO(text.encode()), "the stream", reading, refused))
+        items = list(islice(followed, MOST_ELEMENTS + 2))
     except (MistakeError, ValueError) as error:
         match = _LINE.search(str(error))
         raise StreamTextError(str(error), int(match[1]) if match else 1) from None
