@@ -14,6 +14,7 @@ from streamgauge.formats.places import RemotePlace
 from streamgauge.formats.run import read_verdict, stream_place
 from streamgauge.model.verdict import Judgement
 from tests.harness.importing import files
+from tests.notation import stream as elements
 
 QUERY = Path(__file__).parent / "hadoop.rq"
 SIZE = ("--stations", "4", "--duration", "4s", "--seed", "3")
@@ -39,6 +40,16 @@ def table(hdfs) -> RemotePlace:
 
 def run(*words):
     return CliRunner().invoke(app, list(map(str, words)))
+
+
+def test_a_file_system_may_store_no_digests(spark, tmp_path):
+    from streamgauge.spark.hadoop_tables import commit, manifest
+
+    stream.write(elements("0: a p b. | 5: b p c."), tmp_path / "part 1+%20.parquet")
+    place = RemotePlace(f"file://{tmp_path}")
+    (part,) = commit(spark, place).parts
+    assert (part.file, part.rows, part.digest) == ("part 1+%20.parquet", 2, None)
+    assert manifest(spark, place).parts == (part,)
 
 
 def test_generate_writes_there_with_a_manifest_and_nothing_here(spark, table, tmp_path, monkeypatch):

@@ -66,11 +66,12 @@ def drawn(seed: int, root: Path) -> NamedSource:
     draw = random.Random(seed)
     kind = draw.choice(["yabench", "yabench", "jsonl", "numbered"])
     if kind != "yabench":
-        (root / "a.jsonl").write_text(jsonl(draw, 0, numbered=kind == "numbered"))
-        return named_source(draw.choice([str(root / "a.jsonl"), f"{STREAM}={root / 'a.jsonl'}"]))
+        file = root / "a b+c.jsonl"
+        file.write_text(jsonl(draw, 0, numbered=kind == "numbered"))
+        return named_source(draw.choice([str(file), f"{STREAM}={file}"]))
     for number in range(draw.choice([1, 3])):
         text = yabench(draw, 100_000 * number)
-        (root / f"{number}.yabench").write_text(text, encoding=draw.choice(["utf-8", "utf-8-sig"]), newline="")
+        (root / f"part {number}+%20.yabench").write_text(text, encoding=draw.choice(["utf-8", "utf-8-sig"]), newline="")
     return NamedSource(str(root))
 
 

@@ -6,7 +6,8 @@ from errno import EEXIST
 from pathlib import Path
 from typing import Final
 
-from pyspark.sql import DataFrame
+from pyspark.sql import Column, DataFrame
+from pyspark.sql import functions as fn
 from pyspark import StorageLevel
 
 from streamgauge.formats.files import overwrite, stage
@@ -38,6 +39,14 @@ def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None 
             overwrite(place, out)
     finally:
         kept.unpersist()
+
+
+def file_name() -> Column:
+    """The name of the file of each row read from files.
+
+    Spark gives it as a part of a URL, ``my%20readings.nq``, where a plus sign is no space.
+    """
+    return fn.url_decode(fn.replace(fn.col("_metadata.file_name"), fn.lit("+"), fn.lit("%2B")))
 
 
 _PATTERN: Final = re.compile(r"([\\{}\[\]*?])")

@@ -94,7 +94,8 @@ class HadoopFiles:
             if checksum is not None:
                 return str(checksum.toString())
             status = system.getFileStatus(path)
-            return f"ETag {status.getEtag()}" if hasattr(status, "getEtag") else None
+            tagged = self._jvm.java.lang.Class.forName("org.apache.hadoop.fs.EtagSource")
+            return f"ETag {status.getEtag()}" if tagged.isInstance(status) else None
 
     def _path(self, place: RemotePlace) -> Any:
         return self._jvm_path(place.url)

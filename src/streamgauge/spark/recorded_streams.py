@@ -33,7 +33,7 @@ from streamgauge.formats.streams.format import Whole, logged, refused
 from streamgauge.model.element import StreamElement
 from streamgauge.sources.contract import SourceError, parse_address
 from streamgauge.sources.named import Course, NamedSource, of_stream, reading_for, refuse_names
-from streamgauge.spark.files import location
+from streamgauge.spark.files import file_name, location
 from streamgauge.spark.hadoop import HadoopFiles
 from streamgauge.spark.hadoop_tables import write_table
 from streamgauge.spark.requirements import classic_session
@@ -125,7 +125,7 @@ def _format(session: SparkSession, root: Place, files: Sequence[Place], named: s
 def _lines(session: SparkSession, files: Sequence[Place]) -> DataFrame:
     """The lines of files with their parts; those of a part follow one another."""
     text = session.read.option("lineSep", "\n").text([location(file) for file in files])
-    part = (fn.col("_metadata.file_name").alias("file"), fn.col("_metadata.file_block_start").alias("start"))
+    part = (file_name().alias("file"), fn.col("_metadata.file_block_start").alias("start"))
     return text.select(*part, fn.col("value").cast("binary").alias("line"))
 
 

@@ -23,6 +23,7 @@ from streamgauge.formats.places import RemotePlace, place
 from streamgauge.formats.stream import SCHEMA, UNTIL, StreamError
 from streamgauge.formats.tables import opened
 from streamgauge.model.terms import Term
+from streamgauge.spark.files import file_name
 from streamgauge.spark.hadoop_tables import read_parquet
 
 _NARROW: Final = ("stream", "time", "sequence")
@@ -227,7 +228,7 @@ def arrived_remotely(session: SparkSession, files: Sequence[str], streams: froze
         return None
     frame = read_parquet(session, *files)
     _check(files[0], frame.columns)
-    narrow = frame.select(fn.col("_metadata.file_name").alias("file"), *_NARROW)
+    narrow = frame.select(file_name().alias("file"), *_NARROW)
     ends = UNTIL.name in frame.columns
 
     counting = fn.arrow_udtf(_counting(ends, streams), returnType=from_arrow_schema(_COUNTED))
