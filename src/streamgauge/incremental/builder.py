@@ -40,7 +40,6 @@ from streamgauge.incremental.rewrite import (
     leaf,
     mentions,
     names_of,
-    nullable,
     operands,
     reads,
     scope,
@@ -48,7 +47,7 @@ from streamgauge.incremental.rewrite import (
 from streamgauge.incremental.row_joins import Domain, JoinRows, Merge
 from streamgauge.incremental.slices import ranked_rows
 from streamgauge.model import algebra as al
-from streamgauge.query.traversal import conjuncts, expression_parts, reads_patterns
+from streamgauge.query.traversal import conjuncts, expression_parts, nullable, reads_patterns
 from streamgauge.sparql.expression import VOLATILE
 from streamgauge.sparql.paths import at_terms
 

@@ -28,6 +28,7 @@ from streamgauge.query.traversal import (
     every_pattern,
     expression_parts,
     needs_triple,
+    nullable,
     parts,
     reads_patterns,
     repeats,
@@ -103,21 +104,6 @@ def block_names(block: al.BGP) -> tuple[str, ...]:
 def names_of(variables: Iterable[al.Var]) -> tuple[str, ...]:
     """The names of variables."""
     return tuple(variable.name for variable in variables)
-
-
-def nullable(path: al.Path) -> bool:
-    """Whether the path has length zero too."""
-    match path:
-        case al.Repeat(path=inner, modifier=modifier):
-            return modifier in "*?" or nullable(inner)
-        case al.Sequence(steps=steps):
-            return all(map(nullable, steps))
-        case al.Alternative(choices=choices):
-            return any(map(nullable, choices))
-        case al.Inverse(path=inner):
-            return nullable(inner)
-        case _:
-            return False
 
 
 def zero_ends(pattern: al.Pattern) -> Names:

@@ -262,11 +262,26 @@ def repeats(path: al.Node | al.Path) -> bool:
             return False
 
 
+def nullable(path: al.Node | al.Path) -> bool:
+    """Whether a property path has length zero too."""
+    match path:
+        case al.Repeat(path=inner, modifier=modifier):
+            return modifier in "*?" or nullable(inner)
+        case al.Sequence(steps=steps):
+            return all(map(nullable, steps))
+        case al.Alternative(choices=choices):
+            return any(map(nullable, choices))
+        case al.Inverse(path=inner):
+            return nullable(inner)
+        case _:
+            return False
+
+
 def needs_triple(pattern: al.Pattern) -> bool:
     """Whether every solution needs a triple of the active graph."""
     match pattern:
         case al.BGP(patterns=patterns):
-            return any(not repeats(triple.predicate) for triple in patterns)
+            return any(not nullable(triple.predicate) for triple in patterns)
         case al.Join(left=left, right=right):
             return needs_triple(left) or needs_triple(right)
         case al.Union(left=left, right=right):

@@ -28,7 +28,6 @@ from streamgauge.servers.fragments.client import (
     lifetime,
     shown_time,
 )
-from streamgauge.servers.fragments.client.flights import Flights
 from streamgauge.servers.fragments.client.transport import (
     AddressRules,
     ClientCounters,
@@ -39,6 +38,7 @@ from streamgauge.servers.fragments.client.transport import (
     address_rules,
     web_address,
 )
+from streamgauge.servers.fragments.flights import Flights
 from streamgauge.servers.http.headers import SECOND, http_date
 from streamgauge.sources.sse.events import EventParser, ServerEvent
 

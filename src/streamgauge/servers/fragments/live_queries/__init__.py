@@ -17,7 +17,7 @@ from typing import Final, Protocol, TypeAlias
 from streamgauge.incremental import Bag, refuse
 from streamgauge.incremental.operators import add_all, difference
 from streamgauge.incremental.query_forms import apart, columns, shape, wanted
-from streamgauge.incremental.rewrite import Normaliser, UnsupportedError, leaf, nullable, operands
+from streamgauge.incremental.rewrite import Normaliser, UnsupportedError, leaf, operands
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import AnswerKind
 from streamgauge.model.mistake import MistakeError
@@ -25,7 +25,7 @@ from streamgauge.model.terms import Row, Term
 from streamgauge.query import QueryError, parse_sparql, recognised
 from streamgauge.query.instants import uses_now
 from streamgauge.query.stamps import uses_timestamp
-from streamgauge.query.traversal import every_pattern, exists_patterns
+from streamgauge.query.traversal import every_pattern, exists_patterns, needs_triple, nullable
 from streamgauge.servers.fragments.annotations import triple_nodes
 from streamgauge.servers.fragments.client import LinkedDataSource
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
@@ -252,7 +252,7 @@ class _NeedWalk:
         All quads of the graph if the pattern may match an empty one, whose existence matters.
         """
         walked = self.pattern(pattern)
-        if not _over_nothing(pattern):
+        if needs_triple(pattern):
             return walked
         return _WalkedPattern(walked.certain, partial(_all, (walked, _alone(self._triple(EVERYTHING)))))
 
@@ -331,26 +331,6 @@ def _begins(triple: al.TriplePattern, others: Sequence[al.Pattern]) -> bool:
         return True
     elsewhere = {var for other in others for var in al.pattern_variables(other)}
     return triple.object in nodes and triple.subject not in elsewhere
-
-
-def _over_nothing(pattern: al.Pattern) -> bool:
-    """Whether a pattern may have solutions over an empty graph."""
-    match pattern:
-        case al.BGP(patterns=patterns):
-            paths = [pattern.predicate for pattern in patterns]
-            return all(isinstance(path, al.Repeat) and nullable(path) for path in paths)
-        case al.Join(left=left, right=right):
-            return _over_nothing(left) and _over_nothing(right)
-        case al.Union(left=left, right=right):
-            return _over_nothing(left) or _over_nothing(right)
-        case al.LeftJoin(left=left) | al.Minus(left=left):
-            return _over_nothing(left)
-        case al.Values() | al.Graph():
-            return True
-        case al.Group(pattern=inner, keys=keys):
-            return not keys or _over_nothing(inner)
-        case _:
-            return _over_nothing(pattern.pattern)
 
 
 def _all(walked: Sequence[_WalkedPattern], known: Suppliers) -> None:

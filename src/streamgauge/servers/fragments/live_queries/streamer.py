@@ -19,13 +19,13 @@ from streamgauge.incremental.rewrite import Normaliser, leaf, operands
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.query.traversal import conjuncts, every_pattern, reads_patterns, with_pattern
+from streamgauge.query.traversal import bound, conjuncts, every_pattern, reads_patterns, with_pattern
 from streamgauge.servers.fragments import SizedCache
 from streamgauge.servers.fragments.annotations import triple_nodes
 from streamgauge.servers.fragments.client import LinkedDataSource
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
-from streamgauge.servers.fragments.client.flights import Flights
 from streamgauge.servers.fragments.client.sources import askable, gather_all, matching_terms
+from streamgauge.servers.fragments.flights import Flights
 from streamgauge.servers.fragments.labels import Style
 from streamgauge.servers.fragments.live_queries import (
     OUTER,
@@ -215,17 +215,12 @@ def _all(pattern: al.Pattern) -> list[al.Expression]:
 
 def _filtered(part: al.Pattern, conditions: Collection[al.Expression]) -> al.Pattern:
     """The part with those conditions pushed down that only it decides; they are also evaluated above the join."""
-    sure = _sure(part)
+    sure = bound(part)
     for condition in conditions:
-        if al.expression_variables(condition) and al.expression_variables(condition) <= sure:
+        names = {variable.name for variable in al.expression_variables(condition)}
+        if names and names <= sure:
             part = al.Filter(condition, part)
     return part
-
-
-def _sure(part: al.Pattern) -> frozenset[al.Var]:
-    """The variables that every solution of a join binds."""
-    blocks = [operand for operand in operands(part) if isinstance(operand, al.BGP)]
-    return frozenset(var for block in blocks for var in al.pattern_variables(block))
 
 
 @dataclass(slots=True)

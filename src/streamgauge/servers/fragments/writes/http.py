@@ -2,9 +2,9 @@
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl
 
@@ -25,6 +25,7 @@ from streamgauge.query.text import QueryError
 from streamgauge.servers.fragments import DEFAULT, Quad, named_quad
 from streamgauge.servers.fragments.annotations import UnknownMethodError
 from streamgauge.servers.fragments.annotations import method as method_of
+from streamgauge.servers.fragments.flights import Flights
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, LabelError, Style
 from streamgauge.servers.fragments.pages import (
     FragmentRequest,
@@ -370,7 +371,7 @@ class WritesHandler:
     def __init__(self, tokens: Tokens | Sequence[str], addressing: BaseAddress, body: int) -> None:
         self._tokens, self._addressing, self._limit = Tokens.of(tokens), addressing, body
         self._done = RetryMemory[Reply](MAX_KEYS)
-        self._under_way: dict[RetryKey, asyncio.Event] = {}
+        self._under_way = Flights[RetryKey, Reply]()
         self._writers = WriteQueue()
         self._requests, self._turns = 0, asyncio.Semaphore(_PARALLEL)
 
@@ -407,24 +408,12 @@ class WritesHandler:
         async with self._turns:
             request = self._request(dataset, scope, body)
             operations = await asyncio.to_thread(_parsed, request)
-        async with self._once(key):
-            known = self._done.known(key)  # the same request may have been under way
-            return known if known is not None else await self._make(dataset, scope, operations, key)
-
-    @asynccontextmanager
-    async def _once(self, key: RetryKey | None) -> AsyncIterator[None]:
-        """Serialise the requests with one key."""
+        make = partial(self._make, dataset, scope, operations, key)
         if key is None:
-            yield
-            return
-        while (before := self._under_way.get(key)) is not None:
-            await before.wait()
-        done = self._under_way[key] = asyncio.Event()
-        try:
-            yield
-        finally:
-            del self._under_way[key]
-            done.set()
+            return await make()
+        # The same request may have been under way while this one was parsed, or still be.
+        known = self._done.known(key)
+        return known if known is not None else await self._under_way.join(key, make)
 
     async def _make(
         self, dataset: DataSet, scope: Scope, operations: Sequence[Operation], key: RetryKey | None
