@@ -129,6 +129,7 @@ class ReproductionSteps:
             self._whole = folder / f"whole-{name}"
             if again:
                 shutil.rmtree(self._whole, ignore_errors=True)
+            # Complete steps are renamed as a whole: a stopped reproduction never passes for a complete one.
             self._folder = self._whole if self._whole.is_dir() else folder / f"unfinished-{name}"
 
     @property

@@ -168,6 +168,7 @@ def csparql(stream: Sequence[StreamElement], query: ContinuousQuery, until: int)
         for at, element in enumerate(stream)
         for place, triple in enumerate(element.added)
     ]
+    # In the middle of the first observation, whose triples come slowly while the engine starts.
     t0 = torn[0].time + len(stream[0].added) * FIRST // 2
     reports = expected(torn, query, replace(CSPARQL, t0=t0), until + t0, t0)
     return tuple(Answer(report.variables, report.rows, received=report.due.instant * NS) for report in reports)

@@ -129,6 +129,7 @@ def _over_load(drawing: ChartDrawing, name: str, measure: LoadMeasure, drawn: Se
 def _points(line: LoadLine, measure: LoadMeasure) -> list[LoadPoint]:
     points = []
     for load, one in line.places:
+        # The precision of a run without judged windows is 0, which says nothing about the load.
         values = [measure.value(verdict) for _, verdict in one.runs if verdict.windows]
         present = tuple(value for value in values if value is not None)
         if present:

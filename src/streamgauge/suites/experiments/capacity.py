@@ -416,6 +416,7 @@ def _probe(
 
 def at(experiment: Experiment, value: float, search: CapacitySearch) -> Experiment:
     """The experiment of a probe: paced, the axis at ``value``, its stream long enough, its time bounded."""
+    # Unpaced, every load is sustained: the engine takes its time, and the feeder waits.
     paced = experiment if experiment.feed.factor is not None else varied(experiment, {PACE: 1.0})
     long = _long_enough(search.axis.apply(paced, value), search.limit.lasting)
     drain = DRAIN_MS + round(10 * search.limit.delay)

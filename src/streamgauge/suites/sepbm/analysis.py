@@ -193,6 +193,7 @@ class PublicationTimes:
 
     def first(self, events: Sequence[DueEvent], heard: ReceivedNotification) -> DueEvent | None:
         """The first event of a row that the notification may mean: of its causes, else called before it."""
+        # A notification cannot mean a publication that had not been called: such a row is surplus, not early.
         allowed = [event for event in events if self._called[event.publication or 0] <= heard.received]
         named = self._caused(heard)
         return next((event for event in allowed if event.publication in named), allowed[0] if allowed else None)

@@ -85,6 +85,7 @@ def explicit(spark: SparkSession, configuration: Configuration, order: Sequence[
     touched = dict.fromkeys(
         triple for publication in publications for triple in (*publication.added, *publication.removed)
     )
+    # The sequence touches few facts beside those of the base load, so their table is sent to every task.
     moving = _frame(spark, touched)
     own = base.join(fn.broadcast(moving), [*TRIPLE], "left_semi").toArrow()
     there = set(zip(*(own.column(name).to_pylist() for name in TRIPLE), strict=True))

@@ -188,6 +188,7 @@ def _write(data: SourceData, world: World, request: ConfigurationRequest, place:
     resources = [term for terms in chosen.values() for term in terms]
     described = data.descriptions(resources)
     turns = selection.arranged(resources, request.publications, request.deletes, request.seed)
+    # What is said about the resources leaves the base load: it is published instead.
     moved = sum(map(len, described.values()))
     made_from = {
         "of": dict(world.origin),

@@ -230,6 +230,7 @@ class _Observation:
     def _perform(self) -> None:
         """The steps of a run, in order."""
         self._guarded(self._steps)
+        # The base load was frozen for the sequence only; else its garbage would stay until the process ends.
         gc.unfreeze()
         self._over.set()
 
@@ -271,6 +272,7 @@ class _Observation:
     def _publish(self) -> None:
         """Send the sequence by all publishers, each its share in order; a single one uses this thread."""
         publishers = self._plan.publishers
+        # Every n-th publication, so that the publishers are at the same place of the sequence all the time.
         shares = [range(first, len(self._log.elements), publishers) for first in range(publishers)]
         if publishers == 1:
             self._publish_share(shares[0])
@@ -321,6 +323,7 @@ def run_series(wanted: Iterable[SeriesRun], folder: Path, tell: Tell) -> dict[st
             continue
         tell(f"{plan.name} ({place + 1} of {len(todo)} runs)", place / len(todo))
         try:
+            # A process for each run: what one leaves in memory, or a crash of its system, does not touch the next.
             with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
                 pool.submit(_do, plan, folder).result()
         except (UnusableSystemError, BrokenProcessPool) as error:

@@ -157,6 +157,7 @@ def _certain(pattern: al.Pattern) -> frozenset[al.Node]:
         case al.Join(left=left, right=right):
             return _certain(left) | _certain(right)
         case al.Union(left=left, right=right):
+            # A row may come from either side, and the value has to be in all rows.
             return _certain(left) & _certain(right)
         case al.Filter(pattern=inner):
             return _certain(inner)

@@ -127,6 +127,7 @@ class BrokerOverHttp:
             self._numbers[name] = []
         numbers = self._numbers[name]
         self._received -= min(numbers, default=0)
+        # The new subscriber has received nothing yet, so the number that all of the channel's have received drops to 0.
         place = len(numbers)
         numbers.append(0)
         self._subscriptions.listen(name, self._heard(name, place, hear))
@@ -159,6 +160,7 @@ class BrokerOverHttp:
 
     async def _by_events(self, name: str) -> AsyncIterator[Told]:
         subscriber = AsyncClient(self._url, self._token, self._streams, largest=CROWD_RECEIVED)
+        # After 0: notifications that are sent before the stream is open are not lost.
         async for notification in subscriber.subscribe(name, after=0):
             yield notification
 

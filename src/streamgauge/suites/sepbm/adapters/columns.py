@@ -61,6 +61,7 @@ class FactTables:
 
     def of(self, predicate: Term, end: Term | None) -> _Table:
         """The table of a property, or with ``end`` of a class, created empty if it is new."""
+        # A class has a table of its own: a query names its classes, and would scan the members of all others too.
         key = predicate, end if predicate == RDF_TYPE else None
         table = self._tables.get(key)
         if table is None:

@@ -217,6 +217,7 @@ class PolledSystem:
                 for name in list(self._polled):
                     self._look(name)
                 with self._turn:
+                    # Only what was acknowledged before the poll began is certain to be in its answers.
                     self._done = seen
                     self._turn.notify_all()
         except Exception as error:
@@ -231,6 +232,7 @@ class PolledSystem:
                 self._turn.wait_for(lambda: self._ending or self._wanted > self._done)
             else:
                 now = monotonic()
+                # Polls begin at multiples of the period on the clock, however long the one before took.
                 self._turn.wait_for(lambda: self._ending, self._period - now % self._period)
             return None if self._ending else self._wanted
 
@@ -238,6 +240,7 @@ class PolledSystem:
         with self._lock:
             if name not in self._polled:
                 return
+            # Evaluated under the lock, so that nothing is sent for a channel after ``unsubscribe`` has returned.
             channel, before = self._polled[name]
             now = self._store.rows(channel)
             self._polled[name] = (channel, now)
