@@ -4,7 +4,7 @@ import random
 
 from streamgauge.servers.broker.contract import Publication
 from streamgauge.suites.sepbm import About, SepbmChannel, read, triples_text, write
-from streamgauge.suites.sepbm.selection import selected, varied
+from streamgauge.suites.sepbm.selection import varied
 from tests.reasoning.ontology import triples
 
 ONTOLOGY = triples(
@@ -73,9 +73,9 @@ def alike_channels():
     """Channels alike for values that are there, and for one that is not."""
     values = {"whole": "d2 d3", "triangle": "s1 s2", "one": "d2 nowhere", "courses": "c0 c1", "near": "d1 d2"}
     for channel in CHANNELS:
-        shape = varied(selected(channel))
+        shape = varied(channel.form)
         for value in map(iri, values.get(channel.name, "").split()):
             name = f"{channel.name}-{value[7:-1]}"
             yield name, (shape.channel(name, value), channel.name, value)
     named = next(each for each in CHANNELS if each.name == "either")
-    yield "either-A1", (varied(selected(named)).channel("either-A1", '"A1"'), "either", '"A1"')
+    yield "either-A1", (varied(named.form).channel("either-A1", '"A1"'), "either", '"A1"')

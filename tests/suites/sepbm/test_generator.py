@@ -9,7 +9,7 @@ from streamgauge import workloads
 from streamgauge.suites.sepbm import ConfigurationError, SepbmChannel, read, triples_text
 from streamgauge.suites.sepbm.generator import ConfigurationRequest, Reference, generate, on_spark, own_data, university
 from streamgauge.suites.sepbm.local import answers, sequential, snapshots
-from streamgauge.suites.sepbm.selection import SelectionRule, selected
+from streamgauge.suites.sepbm.selection import SelectionRule
 from tests.suites.sepbm import department
 from tests.suites.sepbm.test_distributed import as_sets
 
@@ -79,7 +79,7 @@ def test_what_was_made_is_said(made):
 @pytest.mark.slow
 def test_channels_alike_ask_for_what_is_there(made):
     assert len(made.channels) == len(NAMES) + 8
-    assert len({selected(channel) for channel in made.channels}) == len(made.channels)
+    assert len({channel.form for channel in made.channels}) == len(made.channels)
     assert Counter(of for of, _ in made.about.alike.values()) == {"q01": 3, "q09": 2, "q17": 1, "q20": 2}
     alike = [channel for channel in made.channels if channel.name in made.about.alike]
     assert all(answers(made.rules(), department.facts(), snapshots(alike)).values())

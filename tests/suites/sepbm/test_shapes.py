@@ -10,7 +10,7 @@ from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset
 from streamgauge.suites.sepbm import SepbmChannel
 from streamgauge.suites.sepbm.local import closed
-from streamgauge.suites.sepbm.selection import selected, varied
+from streamgauge.suites.sepbm.selection import varied
 from tests.suites.sepbm.campus import CHANNELS, ONTOLOGY, pool
 
 UNIVERSITY = workloads.load("university")
@@ -39,7 +39,7 @@ VARIED = {
 
 
 def shape(name):
-    return varied(selected(SepbmChannel(name, workloads.query_text(UNIVERSITY, name))))
+    return varied(SepbmChannel(name, workloads.query_text(UNIVERSITY, name)).form)
 
 
 @pytest.mark.parametrize("name", workloads.queries(UNIVERSITY))
@@ -69,7 +69,7 @@ def rows(dataset, form):
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.name)
 def test_one_query_answers_all_channels_alike(channel):
     dataset = Dataset(closed(read_rules(ONTOLOGY), pool()))
-    found = varied(selected(channel))
+    found = varied(channel.form)
     if found is None:
         assert channel.name in ("students", "alone")
         return
@@ -92,12 +92,12 @@ def test_one_query_answers_all_channels_alike(channel):
     ],
 )
 def test_what_has_no_channels_alike(text):
-    assert varied(selected(SepbmChannel("c", text))) is None
+    assert varied(SepbmChannel("c", text).form) is None
 
 
 def test_a_constant_of_one_alternative_only_is_no_value():
     found = varied(
-        selected(SepbmChannel("c", "SELECT ?x ?y { { ?x <urn:p> <urn:c> ; <urn:r> ?y } UNION { ?x <urn:q> ?y } }"))
+        SepbmChannel("c", "SELECT ?x ?y { { ?x <urn:p> <urn:c> ; <urn:r> ?y } UNION { ?x <urn:q> ?y } }").form
     )
     assert found.own is None
     assert found.value == al.Var("y")
@@ -105,4 +105,4 @@ def test_a_constant_of_one_alternative_only_is_no_value():
 
 def test_a_channel_is_a_select():
     with pytest.raises(ValueError, match="channel c: a channel needs a SELECT query"):
-        selected(SepbmChannel("c", "ASK { ?x a <urn:C> }"))
+        varied(SepbmChannel("c", "ASK { ?x a <urn:C> }").form)

@@ -45,12 +45,17 @@ class SepbmChannel:
     query: str
 
     @property
-    def variables(self) -> tuple[str, ...]:
-        """The variables of its rows in order; ValueError for a query that is not a SELECT."""
+    def form(self) -> Select:
+        """Its query, parsed; ValueError for one that is not a SELECT."""
         form = parse_sparql(self.query)
         if not isinstance(form, Select):
-            raise ValueError(f"channel {self.name}: its query is not a SELECT: a channel needs rows")
-        return form.variables
+            raise ValueError(f"channel {self.name}: a channel needs a SELECT query")
+        return form
+
+    @property
+    def variables(self) -> tuple[str, ...]:
+        """The variables of its rows in order; ValueError for a query that is not a SELECT."""
+        return self.form.variables
 
 
 class DueRows(NamedTuple):

@@ -22,7 +22,6 @@ from streamgauge.servers.broker.strategies.stringrs import blocks, written
 from streamgauge.spark.intervals import TRIPLE
 from streamgauge.suites.sepbm import ABOUT, Configuration, ConfigurationError
 from streamgauge.suites.sepbm.distributed import standing
-from streamgauge.suites.sepbm.selection import selected
 
 
 def patterns_of(form: al.QueryForm) -> list[al.TriplePattern]:
@@ -146,7 +145,7 @@ def characterise(spark: SparkSession, configuration: Configuration) -> list[Chan
         if channel.added:
             brought.setdefault(channel.channel, []).append(DueChange(graphs[channel.publication], channel.added))
     forms = {
-        channel.name: selected(channel)
+        channel.name: channel.form
         for channel in configuration.channels
         if channel.name not in configuration.about.alike
     }

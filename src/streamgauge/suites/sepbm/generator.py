@@ -29,7 +29,7 @@ from streamgauge.suites.sepbm import (
     write_due,
 )
 from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS, LocalData, LocalRows, due_in_memory, sequential
-from streamgauge.suites.sepbm.selection import SelectionRule, VariedQuery, as_set, selected, varied
+from streamgauge.suites.sepbm.selection import SelectionRule, VariedQuery, as_set, varied
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -229,7 +229,7 @@ class _FullClosure:
         answers, offered = dict[str, int](), dict[str, list[Term]]()
         for channel in self.world.queries:
             self.tell(f"resources of {channel.name}")
-            rows = self._rows(channel, as_set(selected(channel)))
+            rows = self._rows(channel, as_set(channel.form))
             answers[channel.name] = rows.count()
             offered[channel.name] = rows.resources(self.request.rule, self.request.seed, channel.name, wanted)
         values = selection.dealt(offered, wanted)
@@ -245,7 +245,7 @@ class _FullClosure:
         wanted = self.request.channels - len(self.world.queries)
         if wanted <= 0:
             return []
-        shapes = {query.name: shape for query in self.world.queries if (shape := varied(selected(query))) is not None}
+        shapes = {query.name: shape for query in self.world.queries if (shape := varied(query.form)) is not None}
         offered = {}
         for channel in self.world.queries:
             if channel.name in shapes:

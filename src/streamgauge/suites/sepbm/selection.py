@@ -13,7 +13,6 @@ from typing import Final, TypeVar
 
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
-from streamgauge.query import parse_sparql
 from streamgauge.query.printer import sparql
 from streamgauge.query.traversal import every_expression, every_pattern, expressions, parts, with_names
 from streamgauge.servers.broker.contract import Publication
@@ -63,7 +62,7 @@ def shapes(configuration: Configuration) -> Iterator[ChannelShape]:
 
 
 def _shapes(channel: SepbmChannel, alike: dict[Term, tuple[str, ...]]) -> Iterator[ChannelShape]:
-    form = selected(channel)
+    form = channel.form
     shape = varied(form) if alike else None
     if shape is None or shape.own is None:
         yield ChannelShape(channel.name, as_set(form), None, {"": (channel.name,)})
@@ -71,14 +70,6 @@ def _shapes(channel: SepbmChannel, alike: dict[Term, tuple[str, ...]]) -> Iterat
         alike = {**alike, shape.own: (channel.name, *alike.get(shape.own, ()))}
     if shape is not None:
         yield ChannelShape(channel.name, shape.general, shape.value, alike)
-
-
-def selected(channel: SepbmChannel) -> al.Select:
-    """The query of a channel; ValueError names one that is not a SELECT."""
-    form = parse_sparql(channel.query)
-    if not isinstance(form, al.Select):
-        raise ValueError(f"channel {channel.name}: a channel needs a SELECT query")
-    return form
 
 
 def as_set(form: al.Select) -> al.Select:

@@ -31,7 +31,6 @@ from streamgauge.suites.sepbm import (
     UnusableSystemError,
 )
 from streamgauge.suites.sepbm.adapters import Clock, data_update, in_parts, post
-from streamgauge.suites.sepbm.selection import selected
 
 _PATIENCE_S: Final = 600.0
 
@@ -41,7 +40,6 @@ class InProcessStore:
 
     def __init__(self) -> None:
         self._lock = Lock()
-        self._queries: dict[str, al.Select] = {}
 
     def load(self, configuration: Configuration) -> None:
         """Load the base load and its closure."""
@@ -56,10 +54,7 @@ class InProcessStore:
     def rows(self, channel: SepbmChannel) -> set[Row]:
         """The current answer of a channel."""
         with self._lock:
-            query = self._queries.get(channel.query)
-            if query is None:
-                query = self._queries[channel.query] = selected(channel)
-            return self._stored.rows(query)
+            return self._stored.rows(_form(channel))
 
     def close(self) -> None:
         """Do nothing: no connection is open."""
@@ -96,7 +91,7 @@ class SparqlEndpoint:
         response = self._post(self._query, channel.query, "application/sparql-query")
         try:
             names, listed = rows(response.json())
-            places = [names.index(name) for name in _variables(channel)]
+            places = [names.index(name) for name in _form(channel).variables]
         except (ValueError, ResultsError) as error:
             raise UnusableSystemError(f"{self._query}: channel {channel.name}: {error}") from error
         return {tuple([row[place] for place in places]) for row in listed}
@@ -111,8 +106,9 @@ class SparqlEndpoint:
 
 
 @lru_cache(maxsize=20_000)
-def _variables(channel: SepbmChannel) -> tuple[str, ...]:
-    return channel.variables
+def _form(channel: SepbmChannel) -> al.Select:
+    """A channel's query, parsed once instead of at each poll."""
+    return channel.form
 
 
 ABOUT: Final = "a SPARQL store that a client polls, ours or any endpoint"
