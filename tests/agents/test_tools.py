@@ -5,6 +5,7 @@ import re
 import pytest
 
 from streamgauge.agents import tools
+from streamgauge.agents.server import _in_sentences
 from streamgauge.agents.tools import GivenAnswer, GivenElement, _verified, expect, explain, task_of, translate, verify
 from streamgauge.model.mistake import MistakeError
 from streamgauge.oracle.diagnosis.diagnose import PatienceError, explained
@@ -124,6 +125,7 @@ REFUSED = {
     "a long query": (lambda: translate("{" * 60_000, "cqels"), "query: 60,000 characters, 50,000 at most"),
     "no query": (lambda: translate("{ } ", "cqels"), "this query has no stream"),
     "no dialect": (lambda: translate(QUERY, "sql"), "sql"),
+    "no such windows": (lambda: translate(TWO, "csparql"), "C-SPARQL has no named windows"),
     "no Turtle": (lambda: expect(QUERY, [GivenElement(time=0, triples="a b c")]), "stream, element 1: 'a b c'"),
     "which stream": (lambda: expect(TWO, STREAM), "element 1: its stream is missing, and the query reads 2"),
     "another stream": (
@@ -142,9 +144,22 @@ REFUSED = {
 
 @pytest.mark.parametrize(("ask", "sentence"), REFUSED.values(), ids=REFUSED)
 def test_what_cannot_be_asked_is_said_in_a_sentence(ask, sentence):
-    with pytest.raises((MistakeError, ValueError)) as refused:
+    with pytest.raises(MistakeError) as refused:
         ask()
     assert sentence in str(refused.value)
+
+
+def test_only_mistakes_are_said_to_the_client():
+    """Any other error is the SDK's to log, without its text in the answer."""
+
+    def tool(error):
+        raise error
+
+    call = _in_sentences(tool, RuntimeError)
+    with pytest.raises(RuntimeError, match="name one"):
+        call(error=MistakeError("name one"))
+    with pytest.raises(ValueError, match="a slip"):
+        call(error=ValueError("a slip"))
 
 
 def test_reports_are_complete_as_long_as_no_row_is_left_out(monkeypatch):

@@ -32,13 +32,16 @@ def server() -> "MCPServer[Any]":
 
 
 def _in_sentences(tool: Callable[..., dict[str, Any]], failure: type[Exception]) -> Callable[..., dict[str, Any]]:
-    """The tool with its exceptions turned into the protocol's tool errors, which carry the sentence."""
+    """The tool with the client's mistakes turned into the protocol's tool errors, which carry the sentence.
+
+    Any other exception is a crash, which the SDK logs and whose text it keeps from the client.
+    """
 
     @wraps(tool)
     def call(**arguments: Any) -> dict[str, Any]:
         try:
             return tool(**arguments)
-        except (MistakeError, ValueError) as error:
+        except MistakeError as error:
             raise failure(str(error)) from error
         except RecursionError as error:
             raise failure("the query or the data are nested too deeply to be evaluated: write them flatter") from error

@@ -122,12 +122,19 @@ def task_of(
     )
     instants = [answer.instant for answer in answers if answer.instant is not None]
     until = (
-        duration(advance_to)
+        _milliseconds(advance_to)
         if advance_to is not None
         else max((*instants, *(element.time for element in elements)), default=0)
     )
     _refuse_endless(understood.query, understood.semantics, elements, until)
     return ToolTask(understood.query, understood.semantics, elements, until)
+
+
+def _milliseconds(advance_to: int | str) -> int:
+    try:
+        return duration(advance_to)
+    except ValueError as error:
+        raise ToolInputError(f"advance_to is {advance_to!r:.40}: {error}") from error
 
 
 def query_text(query: str) -> str:
@@ -263,7 +270,11 @@ def translate(query: Query, to: str) -> dict[str, Any]:
     """
     text = query_text(query)
     parsed = parse(text)
-    return {"from": detect(text), "to": to, "query": print_query(parsed, to), "notes": list(parsed.notes)}
+    try:
+        printed = print_query(parsed, to)
+    except ValueError as error:
+        raise ToolInputError(str(error)) from error
+    return {"from": detect(text), "to": to, "query": printed, "notes": list(parsed.notes)}
 
 
 def explain(
