@@ -368,6 +368,8 @@ _UNARY: Final[dict[str, Callable[[Fraction], Fraction | int]]] = {
     "FLOOR": floor,
     "ROUND": lambda x: floor(x + Fraction(1, 2)),
 }
+UNARY: Final = frozenset({"+", *_UNARY})
+"""The operations on one number."""
 
 
 def cast(kind: int, operand: Interval) -> Interval | None:

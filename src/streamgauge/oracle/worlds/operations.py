@@ -48,7 +48,6 @@ from streamgauge.sparql.values import (
 from streamgauge.sparql.values import read as value_of
 
 BINARY: Final = frozenset("+-*/")
-UNARY: Final = frozenset({"+", "-", "ABS", "CEIL", "FLOOR", "ROUND"})
 CASTS: Final = {f"<{XSD}{name}>": kind for kind, name in enumerate(("integer", "decimal", "float", "double"))}
 _STEPS: Final = frozenset({"CEIL", "FLOOR", "ROUND", "<integer>"})
 _NAMESPACE: Final = "urn:streamgauge:open-function:"

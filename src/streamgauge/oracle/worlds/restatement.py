@@ -7,7 +7,8 @@ from typing import Final
 
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import Term
-from streamgauge.oracle.worlds.operations import BINARY, CASTS, UNARY, extension
+from streamgauge.oracle.worlds.intervals import UNARY
+from streamgauge.oracle.worlds.operations import BINARY, CASTS, extension
 from streamgauge.query.traversal import every_part, every_pattern, parts
 from streamgauge.sparql.functions import COMPARISONS
 
