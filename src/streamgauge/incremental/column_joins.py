@@ -46,6 +46,8 @@ class ColumnJoins(WindowJoins):
         self._columns: WindowColumns | None = None
         self._terms: TermIds | None = None
         self._credit = self._debt = 0
+        self._large = COLUMNAR_CHANGE
+        """Triples of a change that costs as much in columns as one by one: more for many groups of patterns."""
 
     @property
     def columns(self) -> "WindowColumns | None":
@@ -58,9 +60,10 @@ class ColumnJoins(WindowJoins):
         return None if self._columns is None else self
 
     def over(self, graph: Term | None) -> None:
-        """The content is of this graph; what comes waits for the first look where all its patterns are joins."""
+        """The content is of this graph; what comes waits for the first look where some of its patterns are joins."""
         self._graph = graph
-        joined = all(len(request.bgp.patterns) > 1 for request, _ in self.leaves)
+        self._large = COLUMNAR_CHANGE * max(1, len(self._requests) // COLUMNAR_PATTERNS)
+        joined = any(len(request.bgp.patterns) > 1 for request, _ in self.leaves)
         self._waits = self._begins is not None and self._possible and joined
 
     @property
@@ -70,7 +73,7 @@ class ColumnJoins(WindowJoins):
     @property
     def _possible(self) -> bool:
         """Whether columns can join all patterns over the content."""
-        return 0 < len(self._requests) <= COLUMNAR_PATTERNS and all(_columnar(request) for request, _ in self._requests)
+        return bool(self._requests) and all(_columnar(request) for request, _ in self._requests)
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
         """Functions that take the triples that enter and leave a graph."""
@@ -86,7 +89,7 @@ class ColumnJoins(WindowJoins):
         """The triples of a batch by numbers; a large one may begin columns at the next look."""
         triples = len(batch.added) // 3
         if self._columns is None and not self._waits:
-            self._credit += triples if triples >= COLUMNAR_CHANGE else 0
+            self._credit += triples if triples >= self._large else 0
             return None
         return self._ids.of_batch(batch)
 
@@ -151,9 +154,9 @@ class ColumnJoins(WindowJoins):
 
     def worth(self, triples: int) -> bool:
         """Whether a change of so many triples is still joined in columns: small ones cost more there."""
-        self._debt = max(0, self._debt + COLUMNAR_CHANGE - triples)
+        self._debt = max(0, self._debt + self._large - triples)
         spans_held = 0 if self._trace is None else self._trace.held
-        return self._debt <= spans_held + 2 * COLUMNAR_CHANGE
+        return self._debt <= spans_held + 2 * self._large
 
     def release(self) -> None:
         """The look is over: large batches have the next one in columns."""
@@ -164,9 +167,9 @@ class ColumnJoins(WindowJoins):
     def enter_columns(self, triples: int) -> bool:
         """Have changes joined in columns where batches brought as much as is held, beside one of so many triples."""
         content = self._content
-        self._credit += triples if triples >= COLUMNAR_CHANGE else 0
+        self._credit += triples if triples >= self._large else 0
         arrivals_held = content.arrivals
-        if arrivals_held is None or self._credit < max(COLUMNAR_CHANGE, arrivals_held) or not self._possible:
+        if arrivals_held is None or self._credit < max(self._large, arrivals_held) or not self._possible:
             return False
         self._trace = self._columns = self._made()
         self._debt = 0

@@ -11,8 +11,9 @@ COLUMNAR_CHANGE: Final = 300
 select_arrow_change_small_first and select_arrow_sliding_small_first."""
 
 COLUMNAR_PATTERNS: Final = 4
-"""Groups of patterns that are joined in columns, at most: more are followed, those that differ in conditions together.
-Chosen; see ``python -m benchmarks.live --parts queries``."""
+"""Groups of patterns that cost as much one by one as ``COLUMNAR_CHANGE`` says: of more, a change must be larger, as
+only joins one by one share what differs in conditions alone. Chosen; see ``python -m benchmarks.live --parts queries``.
+"""
 
 WHOLE_LOOKS: Final = 3
 """Looks that may see one triple for contents to be looked at whole. Measured: a star costs the same at 3 to 4 looks
