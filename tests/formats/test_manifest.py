@@ -1,13 +1,14 @@
 """Manifests: what they say of each table's parts, and what a reader makes of folders that have none, or a wrong one."""
 
 import json
+import random
 from pathlib import Path
 
 import pyarrow.parquet as pq
 import pytest
 
 from streamgauge.formats import manifest, stream
-from streamgauge.formats.manifest import NAME, Range, TableError
+from streamgauge.formats.manifest import NAME, Manifest, Range, TableError, TablePart
 from streamgauge.model.element import StreamElement
 
 S = "http://example.org/s"
@@ -36,6 +37,26 @@ def test_parts_are_ordered_by_sequence_with_rows_ranges_and_digests(folder: Path
     assert all(part.digest is not None and len(part.digest) == 64 for part in written.parts)
     assert manifest.manifest(folder) == written
     assert (written.rows, written.time, written.sequence) == (8, Range(100, 700), Range(0, 6))
+
+
+def part(name: str, numbers: list[int]) -> TablePart:
+    return TablePart(name, len(numbers), Range(min(numbers), max(numbers)) if numbers else None)
+
+
+def test_the_first_rows_are_in_the_first_parts() -> None:
+    draw = random.Random(1)
+    some = 0
+    for _ in range(100):
+        drawn = [sorted(draw.choices(range(begin, begin + 8), k=draw.randrange(5))) for begin in range(0, 40, 5)]
+        parts = draw.sample([part(str(at), numbers) for at, numbers in enumerate(drawn)], len(drawn))
+        rows = draw.randrange(1, 12)
+        chosen = {one.file for one in Manifest(tuple(parts)).first_parts(rows)}
+        needed = sorted((number, str(at)) for at, numbers in enumerate(drawn) for number in numbers)[:rows]
+        assert {file for _, file in needed} <= chosen
+        some += len(chosen) < sum(map(bool, drawn))
+    assert some > 50
+    example = Manifest((part("c", [20, 29]), part("a", [0, 9]), part("b", [5, 14])))
+    assert [one.file for one in example.first_parts(2)] == ["a", "b"]
 
 
 def test_a_folder_without_a_manifest_is_read_by_making_one(folder: Path) -> None:

@@ -79,6 +79,23 @@ class Manifest:
         """The range of sequence numbers."""
         return _union([part.sequence for part in self.parts if part.sequence is not None])
 
+    def first_parts(self, rows: int) -> list[TablePart]:
+        """The parts that contain the ``rows`` rows with the least sequence numbers.
+
+        Worked example: three parts of 10 rows have the numbers 0 to 9, 5 to 14 and 20 to 29. The first 10 rows are in
+        the first two.
+        """
+        ranges = sorted((part.sequence, part.file, part) for part in self.parts if part.sequence is not None)
+        chosen, size, reach = list[TablePart](), 0, -1
+        for sequence, _, part in ranges:
+            if size < rows:
+                reach = max(reach, sequence.greatest)
+            elif sequence.least > reach:
+                break
+            chosen.append(part)
+            size += part.rows
+        return chosen
+
 
 def _union(ranges: Sequence[Range]) -> Range | None:
     return Range(min(one.least for one in ranges), max(one.greatest for one in ranges)) if ranges else None

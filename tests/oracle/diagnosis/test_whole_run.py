@@ -4,12 +4,14 @@ from dataclasses import replace
 
 import pytest
 
+from streamgauge.formats.places import RemotePlace
 from streamgauge.formats.run import read_heads, write_run
 from streamgauge.formats.stream import write
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import Borders, Semantics
+from streamgauge.oracle.diagnosis import whole_run
 from streamgauge.oracle.diagnosis.diagnose import explained
 from streamgauge.oracle.diagnosis.prefix import prefix
 from streamgauge.oracle.diagnosis.whole_run import WholeRunFit, declared_by, tried
@@ -49,3 +51,16 @@ def test_what_no_declaration_describes_is_not_tried():
     assert declared_by(recorded(0).header, case) is not None
     assert declared_by(recorded(0).header, replace(case, row_rules=(lambda rows: rows,))) is None
     assert declared_by(replace(recorded(0).header, evaluator="definition"), case) is None
+
+
+def test_of_a_remote_stream_no_more_is_read_than_a_prefix_needs(spark, tmp_path, monkeypatch):
+    from streamgauge.spark.hadoop_tables import commit
+
+    came = stream("0: a p b. b p c. | 5: b p c. c p d. | 9: c p d.")
+    for name, part in zip("bca", came, strict=True):
+        write([part], tmp_path / f"{name}.parquet")
+    place = RemotePlace(f"file://{tmp_path}")
+    commit(spark, place)
+    (tmp_path / "a.parquet").write_bytes(b"not read")
+    monkeypatch.setattr(whole_run, "TRIPLES_LIMIT", 2)
+    assert list(whole_run._elements(place, lambda: spark)) == [came[0], replace(came[1], added=came[1].added[:1])]

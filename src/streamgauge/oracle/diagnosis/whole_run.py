@@ -75,10 +75,15 @@ def _elements(stream: Place, session: Session | None) -> Iterator[StreamElement]
         return
     assert session is not None
     spark = session()
-    from streamgauge.spark.hadoop_tables import read_table
+    from streamgauge.spark.hadoop_tables import manifest as remote_manifest
+    from streamgauge.spark.hadoop_tables import read_parquet
 
-    ordered = read_table(spark, stream).orderBy("sequence", "position").limit(TRIPLES_LIMIT + 1)
-    yield from elements(ordered.toArrow())
+    # Of all parts, the first rows of each would meet in one task.
+    listed = remote_manifest(spark, stream)
+    parts = listed.first_parts(TRIPLES_LIMIT + 1)
+    whole = len(parts) == len(listed.parts)
+    rows = read_parquet(spark, *([stream] if whole else (stream / part.file for part in parts)))
+    yield from elements(rows.orderBy("sequence", "position").limit(TRIPLES_LIMIT + 1).toArrow())
 
 
 def _triples(stream: Place, session: Session | None) -> int:
