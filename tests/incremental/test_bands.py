@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from streamgauge.incremental import band_join, existence, ordered_rows
+from streamgauge.incremental import band_join, extremes, neighbours, ordered_rows
 from streamgauge.incremental.bands import band, place
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.evaluator import KeptAnswer
@@ -176,7 +176,8 @@ def test_changes_are_those_of_the_definition(query, condition, names, few, histo
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(ordered_rows, "FEW_ROWS", few)
         patch.setattr(band_join, "FEW_ROWS", few)
-        patch.setattr(existence, "FEW_ROWS", few)
+        patch.setattr(neighbours, "FEW_ROWS", few)
+        patch.setattr(extremes, "FEW_ROWS", few)
         patch.setattr(ordered_rows, "SCANS", few)
         evaluator, total = Evaluator(form), Counter()
         for there, delta in play(evaluator, history):

@@ -28,6 +28,7 @@ NAMES: Final = {
     "PathSolutions": "path",
     "PerGroup": "optional, minus or exists, per group",
     "PerKey": "optional, minus or exists, per key",
+    "PerExtreme": "optional, minus or exists, extreme",
     "PerNeighbour": "optional, minus or exists, nearest",
     "PerRow": "optional, minus or exists, per row",
     "Pick": "project",
