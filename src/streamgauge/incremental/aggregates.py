@@ -12,7 +12,7 @@ from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
 from streamgauge.incremental.crossovers import REMEMBERED_VALUES
 from streamgauge.incremental.operators import Bag, Operator, Stateful, add, row_picker
-from streamgauge.model.algebra import Aggregate
+from streamgauge.model.algebra import Aggregate, Var
 from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.aggregates import rounded
 from streamgauge.sparql.arithmetic import quotient
@@ -370,7 +370,8 @@ class Grouped(Stateful):
         effort: EvaluationBudget,
     ) -> None:
         self.variables = (*keys, *(name for name, _ in aggregates))
-        self.certain = inner.certain & frozenset(keys)
+        bound = {name for name, aggregate in aggregates if _always_bound(aggregate, inner.certain, bool(keys))}
+        self.certain = inner.certain & frozenset(keys) | bound
         self._inner, self._inputs = inner, inputs
         self._effort = effort if effort.bounded else None
         self._aggregates = [aggregate for _, aggregate in aggregates]
@@ -423,6 +424,15 @@ class Grouped(Stateful):
             self._effort.spend(group.cost)
         new = self._shown[key] = key + group.results()
         add(out, new, 1)
+
+
+def _always_bound(aggregate: Aggregate, certain: frozenset[str], keyed: bool) -> bool:
+    """Whether an aggregate has a value in every row: a count, or one of the values, of which a group has some."""
+    if aggregate.function == "COUNT":
+        return True
+    argument = aggregate.argument
+    picks = aggregate.function in ("MIN", "MAX", "SAMPLE")
+    return keyed and picks and isinstance(argument, Var) and argument.name in certain
 
 
 class _Group:

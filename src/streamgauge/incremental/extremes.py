@@ -15,7 +15,7 @@ import operator
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from heapq import heapify, heappop, heappush
-from itertools import count
+from itertools import count, takewhile
 from typing import Any, Final, TypeAlias
 
 from streamgauge.incremental.bands import LEFT, Band, Kind, place
@@ -23,7 +23,7 @@ from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.crossovers import FEW_ROWS
 from streamgauge.incremental.matches import MatchOutput
 from streamgauge.incremental.neighbours import PerNeighbour
-from streamgauge.incremental.operators import Bag, Key, Operator, add_all
+from streamgauge.incremental.operators import Bag, Key, Operator, add, add_all
 from streamgauge.incremental.ordered_rows import BandSearch, OrderedIndex
 from streamgauge.incremental.row_joins import Merge
 from streamgauge.model.algebra import Call
@@ -77,15 +77,20 @@ class Extreme:
 
     direction: Direction
     kind: Kind
+    lefts: Bag = field(default_factory=dict)
+    rights: Bag = field(default_factory=dict)
     met: dict[Row, bool] = field(default_factory=dict)
     _top: Placed | None = None
     _copies: dict[Any, int] = field(default_factory=dict)
-    _rights: list[tuple[Any, int, Placed]] = field(default_factory=list)
+    _values: list[tuple[Any, int, Placed]] = field(default_factory=list)
     _heaps: tuple[list[Any], list[Any]] = field(default_factory=lambda: ([], []))
     _numbers: "count[int]" = field(default_factory=count)  # parts entries of equal values, whose rows have no order
 
-    def add_right(self, value: Placed, copies: int) -> None:
-        """Add copies of a right value; a negative number removes."""
+    def add_right(self, row: Row, value: Placed | None, copies: int) -> None:
+        """Add copies of a right row; a negative number removes."""
+        add(self.rights, row, copies)
+        if value is None:
+            return
         content = value[0]
         before = self._copies.get(content, 0)
         if not before + copies:
@@ -93,22 +98,22 @@ class Extreme:
             return
         self._copies[content] = before + copies
         if not before:
-            heappush(self._rights, (self.direction.right(content), next(self._numbers), value))
+            heappush(self._values, (self.direction.right(content), next(self._numbers), value))
 
-    def turned(self) -> tuple[list[Row], list[Row]]:
+    def turned(self) -> tuple[Bag, Bag]:
         """Find the extreme value anew; the left rows that begin, and those that cease, to meet a right row."""
-        rights, copies = self._rights, self._copies
-        while rights and rights[0][2][0] not in copies:
-            heappop(rights)
-        if len(rights) > 2 * len(copies) + _SPARE:
-            rights[:] = {value[0]: (key, n, value) for key, n, value in rights if value[0] in copies}.values()
-            heapify(rights)
-        before, self._top = self._top, rights[0][2] if rights else None
-        return ([], []) if self._top == before else (self._moved(False), self._moved(True))
+        values, copies = self._values, self._copies
+        while values and values[0][2][0] not in copies:
+            heappop(values)
+        if len(values) > 2 * len(copies) + _SPARE:
+            values[:] = {value[0]: (key, n, value) for key, n, value in values if value[0] in copies}.values()
+            heapify(values)
+        before, self._top = self._top, values[0][2] if values else None
+        return ({}, {}) if self._top == before else (self._moved(False), self._moved(True))
 
-    def _moved(self, met: bool) -> list[Row]:
+    def _moved(self, met: bool) -> Bag:
         """The rows of one side that have to change to the other."""
-        heap, moved = self._heaps[met], list[Row]()
+        heap, moved = self._heaps[met], Bag()
         while heap:
             _, _, value, row = heap[0]
             current = self.met.get(row) is met
@@ -117,17 +122,23 @@ class Extreme:
             heappop(heap)
             if current:
                 self._place(row, value, not met)
-                moved.append(row)
+                moved[row] = self.lefts[row]
         return moved
 
     def _meets(self, value: Placed) -> bool:
         return self._top is not None and self.direction.passes(value, self._top)
 
-    def add_left(self, row: Row, value: Placed) -> bool:
-        """Add a left row; whether it meets a right row."""
-        met = self._meets(value)
-        self._place(row, value, met)
-        return met
+    def add_left(self, row: Row, value: Placed | None, copies: int) -> bool:
+        """Add copies of a left row (a negative number removes); whether it meets a right row."""
+        add(self.lefts, row, copies)
+        known = self.met.get(row)
+        if known is None:
+            known = value is not None and self._meets(value)
+            if value is not None:
+                self._place(row, value, known)
+        elif row not in self.lefts:
+            del self.met[row]
+        return known
 
     def _place(self, row: Row, value: Placed, met: bool) -> None:
         self.met[row] = met
@@ -141,7 +152,7 @@ class Extreme:
 class PerExtreme(PerNeighbour):
     """EXISTS under a band with one direction. Keys with few rows, or several kinds of values, are left to the base.
 
-    ``_extremes`` has the other keys, ``_mixed`` those with several kinds of values.
+    ``_extremes`` has the rows of all other keys, ``_mixed`` the keys with several kinds of values.
     """
 
     def __init__(
@@ -160,98 +171,103 @@ class PerExtreme(PerNeighbour):
 
     def tables(self) -> Iterator[Any]:
         """The tables of rows, those of each key too; read-only."""
-        yield from super().tables()
-        yield from (extreme.met for extreme in self._extremes.values())
+        extremes = tuple(self._extremes.values())
+        yield from (table for table in super().tables() if table is not self._extremes)
+        for extreme in extremes:
+            yield from (extreme.lefts, extreme.rights)
+
+    def forget(self) -> None:
+        """Reset: the next pull is a change from the empty state."""
+        super().forget()
+        self._extremes.clear()
 
     def _met_by(self, right: Bag, change: Bag) -> None:
-        own, others = self._split(self._rights, right)
-        begun, ceased = dict[Row, int](), dict[Row, int]()
-        for key, moves in own.items():
-            extreme = self._extremes[key]
-            for value, _, copies in moves:
-                extreme.add_right(value, copies)
-            for turned, moved in zip((begun, ceased), extreme.turned(), strict=True):
-                turned.update((row, self._lefts.count(row)) for row in moved)
-        if own:
-            self._rights.add({row: right[row] for moves in own.values() for _, row, _ in moves})
-        for rows, met in ((begun, True), (ceased, False)):
-            if rows:
-                self._turn(change, rows, met)
-        if others:
-            super()._met_by(others, change)
-        self._tend(self._rights, right)
+        touched, others = dict[Key, Extreme](), dict[Row, int]()
+        key_of, value_of = self._rights.key, self._rights.own
+        for row, copies in right.items() if self._extremes else ():
+            extreme = self._extremes.get(key := key_of(row))
+            if extreme is None:
+                others[row] = copies
+                continue
+            term = value_of(row)
+            value = None if term is None else self._placed(extreme, term)
+            if term is None or value is not None:
+                extreme.add_right(row, value, copies)
+                touched[key] = extreme
+                continue
+            self._dissolve(key)
+            others[row] = copies
+            before = takewhile(lambda move, row=row: move[0] is not row, right.items())  # type: ignore[misc]
+            taken = {other: times for other, times in before if key_of(other) == key}
+            self._rights.add({other: -times for other, times in taken.items()})
+            others |= taken
+        for key, extreme in touched.items():
+            if self._extremes.get(key) is extreme:
+                for rows, met in zip(extreme.turned(), (True, False), strict=True):
+                    if rows:
+                        self._turn(change, rows, met)
+                if not extreme.lefts and not extreme.rights:
+                    del self._extremes[key]
+        self._others(self._rights, others if touched or others else right, change)
 
     def _meet(self, left: Bag, change: Bag) -> None:
-        own, others = self._split(self._lefts, left)
-        met, alone = dict[Row, int](), dict[Row, int]()
-        for key, moves in own.items():
-            extreme = self._extremes[key]
-            for value, row, copies in moves:
-                known = extreme.met.get(row)
-                if known is None:
-                    known = extreme.add_left(row, value)
-                elif not self._lefts.count(row) + copies:
-                    del extreme.met[row]
-                (met if known else alone)[row] = copies
-        if own:
-            self._lefts.add(met | alone)
-            add_all(change, self._output.met(met))
-            add_all(change, self._output.alone(alone))
-        if others:
-            super()._meet(others, change)
-        self._tend(self._lefts, left)
-
-    def _split(self, index: OrderedIndex, change: Bag) -> tuple[dict[Key, list[tuple[Placed, Row, int]]], Bag]:
-        """The rows of keys with an extreme, by key, and the others; a value of another kind ends its key's extreme."""
-        own, others = dict[Key, list[tuple[Placed, Row, int]]](), Bag()
-        if not self._extremes:
-            return own, change
-        for row, copies in change.items():
-            key, term = index.key(row), index.own(row)
-            extreme = self._extremes.get(key)
-            placed = None if extreme is None or term is None else place(term, self._direct)
-            if extreme is not None and term is not None and placed is not None and placed[0] == extreme.kind:
-                own.setdefault(key, []).append(((placed[1], term), row, copies))
+        met, alone, others = dict[Row, int](), dict[Row, int](), dict[Row, int]()
+        key_of, value_of = self._lefts.key, self._lefts.own
+        for row, copies in left.items() if self._extremes else ():
+            extreme = self._extremes.get(key := key_of(row))
+            term = None if extreme is None else value_of(row)
+            value = None if extreme is None or term is None else self._placed(extreme, term)
+            if extreme is None or (term is not None and value is None):
+                others[row] = copies
+                if extreme is not None:
+                    self._dissolve(key)
                 continue
-            others[row] = copies
-            if extreme is not None and term is not None:
+            (met if extreme.add_left(row, value, copies) else alone)[row] = copies
+            if not extreme.lefts and not extreme.rights:
                 del self._extremes[key]
-                self._mixed[key] = None
-                others.update((other, times) for _, other, times in own.pop(key, ()))
-        return own, others
+        add_all(change, self._output.met(met))
+        add_all(change, self._output.alone(alone))
+        self._others(self._lefts, others if met or alone or others else left, change)
 
-    def _tend(self, index: OrderedIndex, change: Bag) -> None:
-        """Give keys that have become large an extreme, and forget keys that have become empty."""
-        for key in dict.fromkeys(map(index.key, change)):
-            if key in self._lefts or key in self._rights:
-                if key not in self._extremes and key not in self._mixed and len(index.bags.get(key, ())) > FEW_ROWS:
-                    self._begin(key)
-            else:
-                self._extremes.pop(key, None)
-                self._mixed.pop(key, None)
+    def _placed(self, extreme: Extreme, term: Term) -> Placed | None:
+        """A value of the kind of an extreme; ``None`` for another kind."""
+        placed = place(term, self._direct)
+        return None if placed is None or placed[0] != extreme.kind else (placed[1], term)
+
+    def _others(self, index: OrderedIndex, rows: Bag, change: Bag) -> None:
+        """Apply the change of keys without an extreme, and give those that have become large one."""
+        if not rows:
+            return
+        (super()._meet if index is self._lefts else super()._met_by)(rows, change)
+        for key in dict.fromkeys(map(index.key, rows)):
+            if key in self._mixed:
+                if key not in self._lefts and key not in self._rights:
+                    del self._mixed[key]
+            elif len(index.bags.get(key, ())) > FEW_ROWS:
+                self._begin(key)
 
     def _begin(self, key: Key) -> None:
-        """Compute the extreme of a key from its rows; without effect if values are of several kinds."""
-        rights = list(self._valued(self._rights, key))
-        lefts = list(self._valued(self._lefts, key))
-        kinds = {None if placed is None else placed[0] for _, placed, _, _ in (*rights, *lefts)}
+        """Give a key an extreme; without effect if its values are of several kinds."""
+        sides = [(index, dict(index.get(key))) for index in (self._lefts, self._rights)]
+        terms = [term for index, rows in sides for row in rows if (term := index.own(row)) is not None]
+        kinds = {None if placed is None else placed[0] for placed in (place(term, self._direct) for term in terms)}
         if len(kinds) != 1 or None in kinds:
             self._mixed[key] = None
             return
         (kind,) = kinds
         assert kind is not None
         extreme = self._extremes[key] = Extreme(self._direction, kind)
-        for _, placed, term, copies in rights:
-            assert placed is not None
-            extreme.add_right((placed[1], term), copies)
-        extreme.turned()
-        for row, placed, term, _ in lefts:
-            assert placed is not None
-            extreme.add_left(row, (placed[1], term))
+        for at, add_row in ((1, extreme.add_right), (0, extreme.add_left)):
+            index, rows = sides[at]
+            for row, copies in rows.items():
+                term = index.own(row)
+                add_row(row, None if term is None else self._placed(extreme, term), copies)
+            index.add({row: -copies for row, copies in rows.items()})
+            extreme.turned()
 
-    def _valued(self, index: OrderedIndex, key: Key) -> Iterator[tuple[Row, tuple[Kind, Any] | None, Term, int]]:
-        """The rows of a key that have a value, with its place, the term and the number of copies."""
-        for row, copies in index.get(key).items():
-            term = index.own(row)
-            if term is not None:
-                yield row, place(term, self._direct), term, copies
+    def _dissolve(self, key: Key) -> None:
+        """Leave the rows of a key to the base from now on, since a value of another kind is among them."""
+        extreme = self._extremes.pop(key)
+        self._lefts.add(extreme.lefts)
+        self._rights.add(extreme.rights)
+        self._mixed[key] = None

@@ -17,7 +17,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.model.algebra import Pattern
+from streamgauge.model.algebra import Pattern, Var
 from streamgauge.model.terms import Row, Term
 
 Bag = dict[Row, int]
@@ -311,7 +311,9 @@ class Compute:
     """BIND and SELECT expressions: an additional column, unbound if the expression is an error."""
 
     def __init__(self, inner: Operator, name: str, value: Batch, effort: EvaluationBudget) -> None:
-        self.variables, self.certain = (*inner.variables, name), inner.certain
+        known = value.expression
+        bound = isinstance(known, str) or (isinstance(known, Var) and known.name in inner.certain)
+        self.variables, self.certain = (*inner.variables, name), inner.certain | ({name} if bound else frozenset())
         self._inner, self._value, self._effort = inner, value, effort
 
     def pull(self) -> Bag:
