@@ -6,7 +6,7 @@ from streamgauge.incremental.bands import band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
 from streamgauge.incremental.equalities import equality
-from streamgauge.incremental.extremes import Direction, PerExtreme
+from streamgauge.incremental.extremes import BandDirection, PerExtreme
 from streamgauge.incremental.matches import Matching, MatchOutput, Pair, PerGroup, PerKey, PerRow
 from streamgauge.incremental.neighbours import PerNeighbour
 from streamgauge.incremental.operators import Bag, Operator
@@ -162,6 +162,6 @@ def _matching(
     equal = equality(parts, *names)
     between, rest = band(parts, *names)
     if between is not None and equal is None and not rest and not merge.loose:
-        nearest = PerExtreme if Direction.has(between) else PerNeighbour
+        nearest = PerExtreme if BandDirection.has(between) else PerNeighbour
         return nearest(sides, merge, output, variables, effort, between)
     return PerRow(sides, merge, output, variables, effort, passes, equal or between)

@@ -38,7 +38,7 @@ Placed: TypeAlias = tuple[Any, Term]
 """A value as its sort key among values of one kind (``bands.place``), and as a term."""
 
 
-class Direction:
+class BandDirection:
     """The direction of a band: which values come first in a heap, and whether two values satisfy it."""
 
     def __init__(self, band: Band, holds: Callable[[Any, Any], bool]) -> None:
@@ -69,13 +69,13 @@ def _unchanged(content: Any) -> Any:
 
 
 @dataclass(slots=True)
-class Extreme:
+class KeyExtreme:
     """The rows of one key: the right values, and whether each left row meets any (``met``).
 
     All values are of one ``kind``. A heap may have outdated entries, of rows that have left or changed sides.
     """
 
-    direction: Direction
+    direction: BandDirection
     kind: Kind
     lefts: Bag = field(default_factory=dict)
     rights: Bag = field(default_factory=dict)
@@ -165,8 +165,8 @@ class PerExtreme(PerNeighbour):
         band: Band,
     ) -> None:
         super().__init__(sides, merge, output, variables, effort, band)
-        self._direction, self._direct = Direction(band, self._holds), band.direct
-        self._extremes: dict[Key, Extreme] = {}
+        self._direction, self._direct = BandDirection(band, self._holds), band.direct
+        self._extremes: dict[Key, KeyExtreme] = {}
         self._mixed: dict[Key, None] = {}
 
     def tables(self) -> Iterator[Any]:
@@ -182,7 +182,7 @@ class PerExtreme(PerNeighbour):
         self._extremes.clear()
 
     def _met_by(self, right: Bag, change: Bag) -> None:
-        touched, others = dict[Key, Extreme](), dict[Row, int]()
+        touched, others = dict[Key, KeyExtreme](), dict[Row, int]()
         key_of, value_of = self._rights.key, self._rights.own
         for row, copies in right.items() if self._extremes else ():
             extreme = self._extremes.get(key := key_of(row))
@@ -229,7 +229,7 @@ class PerExtreme(PerNeighbour):
         add_all(change, self._output.alone(alone))
         self._others(self._lefts, others if met or alone or others else left, change)
 
-    def _placed(self, extreme: Extreme, term: Term) -> Placed | None:
+    def _placed(self, extreme: KeyExtreme, term: Term) -> Placed | None:
         """A value of the kind of an extreme; ``None`` for another kind."""
         placed = place(term, self._direct)
         return None if placed is None or placed[0] != extreme.kind else (placed[1], term)
@@ -256,7 +256,7 @@ class PerExtreme(PerNeighbour):
             return
         (kind,) = kinds
         assert kind is not None
-        extreme = self._extremes[key] = Extreme(self._direction, kind)
+        extreme = self._extremes[key] = KeyExtreme(self._direction, kind)
         for at, add_row in ((1, extreme.add_right), (0, extreme.add_left)):
             index, rows = sides[at]
             for row, copies in rows.items():
