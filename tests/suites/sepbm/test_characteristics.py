@@ -8,7 +8,7 @@ from streamgauge import workloads
 from streamgauge.model.terms import RDF_TYPE
 from streamgauge.query import parse_sparql
 from streamgauge.reasoning import read_rules
-from streamgauge.suites.sepbm import SepbmChannel
+from streamgauge.suites.sepbm import ConfigurationError, SepbmChannel
 from streamgauge.suites.sepbm.characteristics import (
     MEANING,
     ChannelCharacter,
@@ -16,12 +16,14 @@ from streamgauge.suites.sepbm.characteristics import (
     RankedTrait,
     asks,
     brings,
+    characterise,
     involved,
     patterns_of,
     ranked,
     spearman,
 )
 from tests.suites.sepbm.campus import ONTOLOGY
+from tests.suites.sepbm.stored import stored
 
 UNIVERSITY = workloads.load("university")
 
@@ -129,3 +131,8 @@ def test_properties_are_ranked_against_times():
         RankedTrait("one", "contained", pytest.approx(-1), 2),
         RankedTrait("one", "patterns", pytest.approx(1), 3),
     ]
+
+
+def test_a_configuration_without_counts_is_refused_before_anything_is_counted(tmp_path):
+    with pytest.raises(ConfigurationError, match=r"configuration\.json: the number of rows of \w+ is missing"):
+        characterise(None, stored(tmp_path / "conf"))

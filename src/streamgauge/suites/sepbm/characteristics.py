@@ -149,10 +149,12 @@ def characterise(spark: SparkSession, configuration: Configuration) -> list[Chan
         for channel in configuration.channels
         if channel.name not in configuration.about.alike
     }
+    # Before Spark counts for a minute: a configuration that lacks them is refused at once.
+    results = {name: _answers(configuration, name) for name in forms}
     total, inputs = _inputs(standing(spark, configuration).select(*TRIPLE).distinct(), forms)
     characters = []
     for name, form in forms.items():
-        size, result = inputs[name], _answers(configuration, name)
+        size, result = inputs[name], results[name]
         needed = len(involved(rules, patterns_of(form)))
         reads: Traits = {
             "rules": needed,
