@@ -1,36 +1,25 @@
-"""JSON lines in columns: many are decoded together, and each distinct term is checked and becomes a string once.
+"""JSON lines in columns: many are decoded together, and each distinct term is checked once.
 
-The triples of all lines are one text of N-Triples, which is cut at its line ends and at the first two blanks of each
-line; Arrow numbers the pieces. A worked example: ``<a> <p> "x y" .`` and ``<a> <p> "z" .``, each with its line end, are
-six pieces: ``<a>_``, ``<p>_``, ``"x y" .|``, ``<a>_``, ``<p>_`` and ``"z" .|``, where ``_`` is the blank and ``|`` the
-line end. Four of them are distinct, and become the terms 0, 1, 2 and 3; the triples are 0 1 2 and 0 1 3. Text in any
-other layout is left to ``decode_input``, line by line.
+Lines that are unusual in any way are left to ``decode_input``, line by line, which knows what is wrong with them.
 """
 
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain, compress, zip_longest
-from operator import attrgetter
+from itertools import chain, zip_longest
 from typing import Any, Final
 
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 
 from streamgauge.formats.batches import FEW, TERMS, ElementBatch, NumberedTerms, Numbers, Taken
-from streamgauge.formats.lines import CANONICAL_OBJECT, Advance, Unsaid, decode_rows
+from streamgauge.formats.lines import Advance, Unsaid, are_canonical, decode_rows, terms_of
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term
 
-_FIELDS: Final = attrgetter("t", "n", "stream", "add", "remove", "until", "advance")
-_TERMS: Final = re.compile(f"(?:(?:{CANONICAL_OBJECT})\n)*+")
 _ENDED: Final = frozenset(("\n", ""))
-_BLANK, _END, _DOT = b" \n."
-_FIRST: Final = np.zeros((3, 256), np.bool_)
-"""Whether a subject, predicate or object may begin with a byte."""
-for _place, _bytes in enumerate((b"<_", b"<", b'<_"')):
-    _FIRST[_place, list(_bytes)] = True
+_KINDS: Final = {"<": 0, "_": 1, '"': 2}
+"""IRIs, blank nodes and literals, by their first characters."""
+_LAST_KINDS: Final = (1, 0, 2)
+"""The last kind that a subject, predicate and object may be of."""
 
 
 class LineColumns:
@@ -40,7 +29,12 @@ class LineColumns:
     """
 
     def __init__(self, check: Callable[[Iterable[Term]], None] = lambda _terms: None) -> None:
-        self._numbers, self._check = NumberedTerms(), check
+        self._check = check
+        self._begin()
+
+    def _begin(self) -> None:
+        """Number terms from 0 on; ``_kinds`` has the kind of each."""
+        self._numbers, self._kinds = NumberedTerms(), bytearray()
 
     def read(self, lines: bytes, unsaid: Unsaid | None = None) -> list[Taken] | None:
         """The elements of lines in columns, and the advances between them; ``None`` if a line is unusual.
@@ -48,20 +42,19 @@ class LineColumns:
         ``unsaid`` as for ``decode_input``; either all elements state a number or none does.
         """
         rows = decode_rows(lines, known=unsaid is not None)
-        if not rows:
+        if not rows or any(row.remove or row.until is not None for row in rows):
             return None
-        *columns, removed, ends, advances = zip(*map(_FIELDS, rows), strict=True)
-        if any(removed) or ends.count(None) != len(rows):
-            return None
+        advances: list[Any] = [row.advance for row in rows]
         advanced = [at for at, time in enumerate(advances) if time is not None]
-        if advanced:
-            columns = [tuple(compress(column, [time is None for time in advances])) for column in columns]
-        times, numbers, streams, texts = columns
+        elements = [row for row in rows if row.advance is None] if advanced else rows
+        times: list[Any] = [row.t for row in elements]
+        numbers: list[Any] = [row.n for row in elements]
+        streams: list[Any] = [row.stream for row in elements]
         if unsaid is not None:
             streams, times = _filled(streams, unsaid.stream), _filled(times, unsaid.time)
             if unsaid.sequence is not None and numbers.count(None) == len(numbers):
-                numbers = tuple(range(unsaid.sequence, unsaid.sequence + len(numbers)))
-        batch = None if None in streams else self._batch(times, numbers, texts)
+                numbers = [*range(unsaid.sequence, unsaid.sequence + len(numbers))]
+        batch = None if None in streams else self._batch(times, numbers, [row.add for row in elements])
         if batch is None:
             return None
         if len(set(streams)) != 1 or len(batch) < FEW * len(advanced):
@@ -73,73 +66,43 @@ class LineColumns:
         texts = [text if text[-1:] in _ENDED else f"{text}\n" for text in added]
         try:
             instants, sequences = np.array(times, np.int64), np.array(numbers, np.int64)
-            data = "".join(texts).encode()
-        except (
-            TypeError,
-            OverflowError,
-            UnicodeEncodeError,
-        ):  # a field is missing, or half of a surrogate pair is there
+        except (TypeError, OverflowError):  # a field is missing, or has more than 64 bits
             return None
-        ids = self._ids(data)
+        ids = self._ids("".join(texts))
         if ids is None:
             return None
         borders = np.cumsum([0, *[text.count("\n") for text in texts]])
         return ElementBatch(self._numbers.terms, "", instants, sequences, borders, ids)
 
-    def _ids(self, text: bytes) -> Numbers | None:
+    def _ids(self, text: str) -> Numbers | None:
         """The numbers of the terms of triples, three for each; ``None`` for text in another layout."""
-        borders = _borders(text)
-        if borders is None:
+        terms = terms_of(text)
+        if terms is None:
             return None
-        pieces = pa.StringArray.from_buffers(len(borders) - 1, pa.py_buffer(borders), pa.py_buffer(text))
-        encoded = pieces.dictionary_encode()
-        distinct = [piece[:-3] if piece[-1] == "\n" else piece[:-1] for piece in encoded.dictionary.to_pylist()]
         if len(self._numbers) > TERMS:
-            self._numbers = NumberedTerms()
-        known = len(self._numbers)
-        numbers = self._numbers.of(distinct)
-        if not self._sound(self._numbers.terms[known:]):
-            self._numbers = NumberedTerms()
+            self._begin()
+        ids = self._numbers.of(terms)
+        if not self._learn(self._numbers.terms[len(self._kinds) :]):
+            self._begin()
             return None
-        ids: Numbers = numbers[encoded.indices.to_numpy()]
-        return ids
+        kinds = np.frombuffer(self._kinds, np.uint8)[ids].reshape(-1, 3)
+        return ids if (kinds <= _LAST_KINDS).all() else None
 
-    def _sound(self, terms: Sequence[Term]) -> bool:
-        """Whether terms are canonical and the stream may have them."""
-        if not _TERMS.fullmatch("".join([f"{term}\n" for term in terms])):
+    def _learn(self, terms: Sequence[Term]) -> bool:
+        """Note the kinds of new terms; false if one is not canonical, or the stream may not have it."""
+        if not are_canonical(terms):
             return False
         try:
             self._check(terms)
         except ValueError:
             return False
+        self._kinds += bytes([_KINDS[term[0]] for term in terms])
         return True
 
 
-def _filled(column: tuple[Any, ...], default: Any) -> tuple[Any, ...]:
+def _filled(column: list[Any], default: Any) -> list[Any]:
     """A column with a default value for what is missing."""
-    return tuple([default if value is None else value for value in column]) if None in column else column
-
-
-def _borders(data: bytes) -> npt.NDArray[np.int32] | None:
-    """Where the three pieces of each line begin, and the end of the text.
-
-    ``None`` where lines are not laid out so, or a term cannot be one of its place.
-    """
-    text = np.frombuffer(data, np.uint8)
-    ends = np.flatnonzero(text == _END)
-    blanks = np.flatnonzero(text == _BLANK)
-    if len(text) != (ends[-1] + 1 if len(ends) else 0) or len(blanks) < 3 * len(ends):
-        return None
-    borders = np.empty(3 * len(ends) + 1, np.int32)
-    borders[0], borders[3::3] = 0, ends + 1
-    first = blanks.searchsorted(borders[:-1:3])
-    # A line with too few blanks takes those of others, or the last ones twice: then pieces are empty or end early.
-    borders[1::3] = blanks.take(first, mode="clip") + 1
-    borders[2::3] = blanks.take(first + 1, mode="clip") + 1
-    sizes = np.diff(borders).reshape(-1, 3)
-    laid_out = (sizes > (1, 1, 3)).all() and (text[ends - 1] == _DOT).all() and (text[ends - 2] == _BLANK).all()
-    placed = laid_out and all(_FIRST[place, text[borders[place:-1:3]]].all() for place in range(3))
-    return borders if placed else None
+    return [default if value is None else value for value in column] if None in column else column
 
 
 def _parted(batch: ElementBatch, advances: Sequence[tuple[int, Advance]]) -> list[Taken]:

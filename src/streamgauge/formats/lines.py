@@ -9,9 +9,7 @@ import json
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from itertools import chain
 from json.encoder import encode_basestring_ascii
-from operator import itemgetter
 from typing import Any, Final, Protocol, TypeAlias, get_args
 
 import msgspec
@@ -25,20 +23,14 @@ from streamgauge.model.phrases import offered
 from streamgauge.model.terms import Row, Term, Triple
 
 _KINDS = get_args(AnswerKind)
-_first = itemgetter(0)
-_PLACES = (frozenset("<_"), frozenset("<"), frozenset('<_"'))
-"""The first characters of subjects, predicates and objects."""
-_DOTS = ["."]
-_STRING = "^^<http://www.w3.org/2001/XMLSchema#string>"
-_ODD_ESCAPE = re.compile(r'(?<!\\)(?:\\\\)*\\[^"\\nrt]')
-CANONICAL_OBJECT: Final = (
-    r'"[^"\\\n]*+(?:\\["\\nrt][^"\\\n]*+)*+"'
+_IRI = r'<[^<>"\\ \n]*>'
+_TERM = (
+    rf'{_IRI}|_:[^\\ \n]+|"[^"\\\n]*+(?:\\["\\nrt][^"\\\n]*+)*+"'
     r"(?:@[a-z0-9-]+|\^\^(?!<http://www\.w3\.org/2001/XMLSchema#string>)<[^<>\\ \n]*>)?"
-    r'|<[^<>"\\ \n]*>|_:[^\\ \n]+'
 )
-"""The pattern of an object in canonical syntax, blanks in its text allowed."""
-_OBJECT = re.compile(CANONICAL_OBJECT)
-_TAG = re.compile('"@[a-z0-9-]*[A-Z]')
+"""A term in canonical syntax; its text may have blanks."""
+_TERM_LINES = re.compile(rf"(?:(?:{_TERM})\n)*+")
+_TRIPLES = re.compile(rf"(?:(?:{_IRI}|_:[^\\ \n]+) {_IRI} (?:{_TERM}) \.\n)*+")
 _ENDS = frozenset(("\n", "\r\n", ""))
 _raw = json.JSONDecoder().raw_decode
 
@@ -300,45 +292,29 @@ def _triples(text: Any, name: str) -> tuple[Triple, ...]:
         return ()
     if not isinstance(text, str):
         raise LineError(f"field {name} is {_short(text)}: expected N-Triples text")
-    triples = _split(text)
-    return _parsed(text, name) if triples is None else tuple(triples)
+    terms = terms_of(text) if _TRIPLES.fullmatch(text) else None
+    return _parsed(text, name) if terms is None else tuple(zip(terms[0::3], terms[1::3], terms[2::3], strict=True))
 
 
-def _split(text: str) -> list[Triple] | None:
-    """The triples of text in canonical layout and syntax; ``None`` for other text."""
-    terms = _terms_of(text)
-    return None if terms is None else list(zip(terms[0::3], terms[1::3], terms[2::3], strict=True))
+def terms_of(text: str) -> list[Term] | None:
+    """The terms of N-Triples text, three for each triple, cut at its blanks; ``None`` if it is laid out otherwise.
 
-
-def _terms_of(text: str) -> list[Term] | None:
-    """The same, three terms for each triple."""
-    if _STRING in text or ('"@' in text and _TAG.search(text)) or ("\\" in text and _ODD_ESCAPE.search(text)):
-        return None
+    Whether they are terms is left to ``are_canonical``.
+    """
     count = text.count("\n")
     parts = text.replace(" .\n", " . ").split(" ")
-    if len(parts) != 4 * count + 1 or parts.pop() or parts[3::4] != _DOTS * count:
-        return _spaced(text)
-    del parts[3::4]
-    return parts if _laid_out((parts[0::3], parts[1::3], parts[2::3])) else None
-
-
-def _spaced(text: str) -> list[Term] | None:
-    """``_terms_of`` for text whose literals contain blanks."""
+    if len(parts) == 4 * count + 1 and not parts.pop() and parts[3::4] == ["."] * count:
+        del parts[3::4]
+        return parts
+    # Texts of literals contain blanks: an object is all that follows its predicate.
     lines = text.split(" .\n")
-    if lines.pop() or text.count("\n") != len(lines):
-        return None
-    triples = [tuple(line.split(" ", 2)) for line in lines]
-    if any(len(triple) != 3 for triple in triples) or not _laid_out(list(zip(*triples, strict=True))):
-        return None
-    return [*chain.from_iterable(triples)] if all(_OBJECT.fullmatch(triple[2]) for triple in triples) else None
+    terms = [term for line in lines[:-1] for term in line.split(" ", 2)]
+    return terms if not lines[-1] and len(lines) == count + 1 and len(terms) == 3 * count else None
 
 
-def _laid_out(columns: Sequence[Sequence[str]]) -> bool:
-    """Whether subjects, predicates and objects look like terms, which only the canonical layout ensures."""
-    try:
-        return all(first.issuperset(map(_first, column)) for first, column in zip(_PLACES, columns, strict=False))
-    except IndexError:  # an empty part
-        return False
+def are_canonical(terms: Iterable[Term]) -> bool:
+    """Whether terms are in canonical syntax, so that they can be used as written."""
+    return _TERM_LINES.fullmatch("".join([f"{term}\n" for term in terms])) is not None
 
 
 def _parsed(text: str, name: str) -> tuple[Triple, ...]:
