@@ -16,10 +16,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term
 
 _ENDED: Final = frozenset(("\n", ""))
-_KINDS: Final = {"<": 0, "_": 1, '"': 2}
-"""IRIs, blank nodes and literals, by their first characters."""
-_LAST_KINDS: Final = (1, 0, 2)
-"""The last kind that a subject, predicate and object may be of."""
+_IRI, _LITERAL = b'<"'
 
 
 class LineColumns:
@@ -33,8 +30,8 @@ class LineColumns:
         self._begin()
 
     def _begin(self) -> None:
-        """Number terms from 0 on; ``_kinds`` has the kind of each."""
-        self._numbers, self._kinds = NumberedTerms(), bytearray()
+        """Number terms from 0 on; ``_marks`` has the first byte of each, which tells IRIs, blank nodes and literals."""
+        self._numbers, self._marks = NumberedTerms(), bytearray()
 
     def read(self, lines: bytes, unsaid: Unsaid | None = None) -> list[Taken] | None:
         """The elements of lines in columns, and the advances between them; ``None`` if a line is unusual.
@@ -82,21 +79,21 @@ class LineColumns:
         if len(self._numbers) > TERMS:
             self._begin()
         ids = self._numbers.of(terms)
-        if not self._learn(self._numbers.terms[len(self._kinds) :]):
+        if not self._learn(self._numbers.terms[len(self._marks) :]):
             self._begin()
             return None
-        kinds = np.frombuffer(self._kinds, np.uint8)[ids].reshape(-1, 3)
-        return ids if (kinds <= _LAST_KINDS).all() else None
+        marks = np.frombuffer(self._marks, np.uint8)[ids]
+        return ids if (marks[0::3] != _LITERAL).all() and (marks[1::3] == _IRI).all() else None
 
     def _learn(self, terms: Sequence[Term]) -> bool:
-        """Note the kinds of new terms; false if one is not canonical, or the stream may not have it."""
+        """Note the marks of new terms; false if one is not canonical, or the stream may not have it."""
         if not are_canonical(terms):
             return False
         try:
             self._check(terms)
         except ValueError:
             return False
-        self._kinds += bytes([_KINDS[term[0]] for term in terms])
+        self._marks += "".join([term[0] for term in terms]).encode()
         return True
 
 

@@ -23,14 +23,15 @@ from streamgauge.model.phrases import offered
 from streamgauge.model.terms import Row, Term, Triple
 
 _KINDS = get_args(AnswerKind)
-_IRI = r'<[^<>"\\ \n]*>'
+_IRI = r'<[^<>"\\ \n]*+>'
+# Repetitions are possessive: a term of a megabyte takes no memory for ways back.
 _TERM = (
-    rf'{_IRI}|_:[^\\ \n]+|"[^"\\\n]*+(?:\\["\\nrt][^"\\\n]*+)*+"'
-    r"(?:@[a-z0-9-]+|\^\^(?!<http://www\.w3\.org/2001/XMLSchema#string>)<[^<>\\ \n]*>)?"
+    rf'(?:{_IRI}|_:[^\\ \n]++|"[^"\\\n]*+(?:\\["\\nrt][^"\\\n]*+)*+"'
+    r"(?:@[a-z0-9-]++|\^\^(?!<http://www\.w3\.org/2001/XMLSchema#string>)<[^<>\\ \n]*+>)?+)"
 )
 """A term in canonical syntax; its text may have blanks."""
-_TERM_LINES = re.compile(rf"(?:(?:{_TERM})\n)*+")
-_TRIPLES = re.compile(rf"(?:(?:{_IRI}|_:[^\\ \n]+) {_IRI} (?:{_TERM}) \.\n)*+")
+_TERM_LINES = re.compile(rf"(?:{_TERM}\n)*+")
+_TRIPLES = re.compile(rf"(?:(?:{_IRI}|_:[^\\ \n]++) {_IRI} {_TERM} \.\n)*+")
 _ENDS = frozenset(("\n", "\r\n", ""))
 _raw = json.JSONDecoder().raw_decode
 
@@ -312,9 +313,9 @@ def terms_of(text: str) -> list[Term] | None:
     return terms if not lines[-1] and len(lines) == count + 1 and len(terms) == 3 * count else None
 
 
-def are_canonical(terms: Iterable[Term]) -> bool:
+def are_canonical(terms: Sequence[Term]) -> bool:
     """Whether terms are in canonical syntax, so that they can be used as written."""
-    return _TERM_LINES.fullmatch("".join([f"{term}\n" for term in terms])) is not None
+    return not terms or _TERM_LINES.fullmatch("\n".join([*terms, ""])) is not None
 
 
 def _parsed(text: str, name: str) -> tuple[Triple, ...]:
