@@ -45,9 +45,10 @@ def of_queries(error):
 
 def of_fragments(error):
     data = DataSet("data", MemoryStore(), Style(), lambda: 0)
-    data.store.first_page = data.store.change = failing(error)
+    data.store.first_page = data.store.change = data.store.at = failing(error)
     app = fragments([data], [WritesHandler([TOKEN], of_host, 1000)])
     yield app, "GET", "/data", {}
+    yield app, "GET", "/data?at=now", {}
     bearer = {**GRAPH["headers"], "Authorization": f"Bearer {TOKEN}"}
     yield app, "POST", "/data", {**GRAPH, "headers": bearer}
 

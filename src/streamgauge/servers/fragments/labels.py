@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import lru_cache
 from typing import Final, TypeAlias
 
-from streamgauge.formats.canonical import value_text
+from streamgauge.formats.instants import read_moment
 from streamgauge.model.algebra import Node, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import XSD, Term, datatype
@@ -121,20 +121,12 @@ def instant(term: Term) -> int:
         raise LabelError(f"{term:.80} is not a time: expected an xsd:dateTime or xsd:dateTimeStamp")
     text = term[1 : term.rindex('"')]
     try:
-        read = _read(text, term)
+        read = read_moment(text)
     except ValueError:
         raise LabelError(f"{term:.80} is not a time of the years 1 to 9999") from None
     if read.tzinfo is None or "T" not in text:
         raise LabelError(f"{term:.80} is not an instant: it needs a date, a time and a time zone")
     return (read - _EPOCH) // _MS
-
-
-def _read(text: str, term: Term) -> datetime:
-    """The time of a lexical form; 24:00:00, which Python rejects, is converted to its value first."""
-    try:
-        return datetime.fromisoformat(text)
-    except ValueError:
-        return datetime.fromisoformat(value_text(term))
 
 
 def as_labelled(fact: Fact, label: Label) -> Fact:
