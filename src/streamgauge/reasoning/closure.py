@@ -70,15 +70,23 @@ class Closure:
         self.facts = Facts() if facts is None else facts
         joins = [rule for rule in rules.rules if not rule.is_step]
         steps = [rule for rule in rules.rules if rule.is_step]
+        # (``lone``).
         named = [name for rule in joins if (name := transitive(rule)) is not None]
+        # The heads of joining rules count as derivable: pairs that rules may derive need states, so they are not
+        # ``lone``.
         by_steps = FactSteps(steps, [rule.head for rule in joins], self.facts, named)
         self._links, self._above = by_steps.links, by_steps.above
         # Pairs of a chain are derivation counts only: the pairs that they imply are in the property itself (see rules).
         self._chains = {name: self.facts.property_of(chain_of(name)) for name in named}
         self._unstored = frozenset(self._chains.values())
+        # The number of joining derivations of each fact; a fact at 0 has no entry, except during ``_restore``.
         self._derived: dict[Base, int] = {}
+        # Filled by the generated code of ``follow`` as facts enter and leave: one entry is one derivation gained or
+        # lost.
         self._events: list[Base] = []
+        # During a deletion: facts whose derivations, if any are left, do not count at present.
         self._off: dict[Base, None] = {}
+        # During a deletion: facts that have left, with the soft counts that may bring them back.
         self._doubtful: dict[Base, int] = {}
         self.explicit, self.most = 0, BOUNDLESS
         for rule in joins:
@@ -134,6 +142,7 @@ class Closure:
         if retracted:
             for triple in retracted:
                 self._retract(triple)
+            # new.
             if not self._follow(limit):
                 self._restore(retracted)
                 raise TooMuchError(
@@ -157,6 +166,7 @@ class Closure:
         events, derived, off = self._events, self._derived, self._off
         for base in events:
             derived[base] -= 1
+            # Its consequences have been removed already, or are counted for the explicit fact: it needs no entry.
             if not derived[base] and (base in off or self._is_base_explicit(base)):
                 del derived[base]
         events.clear()
@@ -237,6 +247,7 @@ class Closure:
         self.explicit += 1
 
     def _assert_pair(self, link: PropertyLinks, of: Property, subject: Term, end: Term) -> None:
+        # As in ``_assert_member``: its consequences were counted as SOFT, once, and become FIRM.
         by = FIRM - SOFT if self._derived and self._derived.get((of, subject, end)) else FIRM
         if end not in of.out.get(subject, ()):
             if by != FIRM:
@@ -311,6 +322,7 @@ class Closure:
     def _withdraw(self, of: Class, member: Term, by: int) -> None:
         """Subtract ``by`` from the count of a membership; without a firm count it leaves and is in doubt."""
         state = of.members.get(member)
+        # It has left already within this deletion; only its soft counts can still change.
         if state is None:
             self._doubtful[of, member, member] -= by
             return
@@ -398,6 +410,7 @@ class Closure:
                 self._link(of, subject, end, state)
         for base in off:
             self._add_consequences(base)
+        # After the facts in doubt have returned, so that ``_assert`` finds their counts.
         for triple in stated:
             self._assert(triple)
         self._derive()

@@ -73,6 +73,7 @@ def _next(
 ) -> set[Term]:
     """One application of scm-svf1 and scm-svf2; every class is a subclass of owl:Thing and of itself (scm-cls)."""
     on, filler = place
+    # scm-svf1 widens the class, scm-svf2 the property; a pair that is wider in both takes two rounds of the fixpoint.
     fillers = {(on, wider_filler) for wider_filler in (*_reached(filler, above), THING)}
     ons = {(wider_property, filler) for wider_property in _reached(on, properties)}
     return {node for filler in fillers | ons for node in by_place.get(filler, ())}
@@ -84,6 +85,7 @@ def _classes(graph: OntologyGraph) -> Edges:
     for (subject, predicate), ends in graph.objects.items():
         if predicate in (f"<{RDFS}subClassOf>", f"<{OWL}equivalentClass>"):
             edges[subject].update(ends)
+        # Equivalence is asserted in one direction and holds in both.
         if predicate == f"<{OWL}equivalentClass>":
             for end in ends:
                 edges[end].add(subject)
@@ -99,6 +101,7 @@ def _members(graph: OntologyGraph, lists: Iterable[Term]) -> Iterator[Term]:
     for start in lists:
         try:
             yield from graph.items(start)
+        # A broken list is reported where the axiom is read; here it only adds no superclass.
         except OntologyError:
             continue
 
@@ -133,6 +136,7 @@ def _conditions(graph: OntologyGraph, restrictions: Iterable[Term]) -> set[Term]
             used |= nodes.intersection(ends)
         elif predicate == f"<{RDFS}subClassOf>" and subject in nodes:
             used.add(subject)
+    # Either side of an equivalence is a condition for the other.
     return used | {node for node in nodes if graph.values(node, f"<{OWL}equivalentClass>")}
 
 
@@ -177,6 +181,7 @@ class Body:
     def __and__(self, other: "Body") -> "Body":
         """The conjunction; a variable fixed to two terms becomes the condition that they are owl:sameAs."""
         terms = dict(self.fixed)
+        # ``x in {a}`` and ``x in {b}`` hold together if a and b are the same individual.
         same = [TriplePattern(terms[var], SAME, term) for var, term in other.fixed if terms.get(var, term) != term]
         fixed = tuple({**dict(other.fixed), **terms}.items())
         return Body((*self.patterns, *other.patterns, *same), (*self.tests, *other.tests), fixed)
@@ -241,6 +246,7 @@ class Classes:
                 used[subject] += len(ends)
         self._wider = wider(self.graph) if self.subsumption else {}
         self._above = {node for others in self._wider.values() for node in others}
+        # One that is used once is expanded in place, which saves a rule and the hidden membership between.
         self._shared = {node for node, times in used.items() if times > 1 and self.forms(node)}
 
     def forms(self, node: Term) -> list[Term]:
@@ -290,6 +296,7 @@ class Classes:
             return [link & rest for rest in self.conditions(graph.one(node, form), successor)]
         if form == VALUE:
             return [Body((graph.pair(graph.one(node, _ON), at, graph.one(node, form)),))]
+        # OWL 2 RL allows enumerations of individuals only (Profiles, 4.2.3).
         if form == ONE_OF and not any(map(is_literal, items := graph.members(node, form))):
             return [Body(fixed=((at, item),)) for item in items]
         raise OntologyError(self._unsupported(node, "a condition"))
@@ -355,6 +362,7 @@ class Classes:
             return [(body & other).violation("cls-com", axiom, at) for other in others]
         if form in (*_MAX_CARDINALITY, *_EXACT):
             return self._at_most(node, form, body, axiom, at)
+        # These would assert that something exists, or one of several: no Horn rule follows.
         if form in (SOME, ONE_OF, *_LEAST):
             self.silent[axiom] = None
             above = self._wider.get(node, ()) if form == SOME else ()
@@ -375,6 +383,7 @@ class Classes:
         """Rules for maximum cardinality 0 and 1: cls-maxc1 and -2, cls-maxqc1 to -4."""
         graph, qualified = self.graph, "Qualified" in form or "qualified" in form
         number, on = lexical(graph.one(node, form)), graph.one(node, _ON)
+        # At most two values would need a disjunction: which two of three are the same?
         if number not in ("0", "1"):
             raise OntologyError(f"{short(form)} {number} is outside OWL 2 RL, which allows 0 and 1")
         ranges = [*graph.values(node, f"<{OWL}onClass>"), *graph.values(node, f"<{OWL}onDataRange>")]
@@ -402,6 +411,7 @@ class Classes:
         objects = on is None or not self.graph.has_type(on, "DatatypeProperty")
         literal = on is not None and is_iri(on) and not self.graph.has_type(on, "ObjectProperty")
         rules = []
+        # Two different literals are never the same, so this is a violation even without the rules of equality.
         if literal:
             differ = Body(tests=(LiteralTest("unequal", both),))
             rules.append((body & differ).violation(name, axiom, owner))
@@ -413,6 +423,7 @@ class Classes:
 
     def pending(self) -> Iterator[Rule]:
         """The rules between the hidden classes of shared expressions and their constructors."""
+        # Reading one expression may open others; they are appended meanwhile.
         while self._open:
             node, is_condition = self._open.pop()
             text, name = self.graph.text(node), TriplePattern(X, RDF_TYPE, self._name(node))

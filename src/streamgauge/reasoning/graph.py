@@ -73,6 +73,7 @@ class OntologyGraph:
     def pair(self, expression: Term, subject: Node, end: Node) -> TriplePattern:
         """The pattern of a property expression: a property, or the inverse of one, between two terms."""
         visited, turned = set[Term](), False
+        # Inverses may be nested, as in ``inverseOf [ inverseOf p ]``; each turns the pair once more.
         while not is_iri(expression):
             if expression in visited or not self.values(expression, INVERSE):
                 raise OntologyError(f"the unnamed property {expression} is not an inverse of a property: name it")

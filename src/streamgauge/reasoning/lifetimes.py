@@ -33,8 +33,10 @@ def closure_of_states(rules: Rules, facts: Masks, states: int) -> dict[Triple, i
         closure.add_states(fact, mask)
     for rule in rules.rules:
         if not rule.body:
+            # A fact of the ontology holds in all states.
             closure.derive(rule, [], {}, (1 << states) - 1)
     closure.follow()
+    # Hidden classes occur as objects of rdf:type only.
     return {fact: mask for fact, mask in closure.masks.items() if not is_unnamed(fact[2])}
 
 
@@ -56,11 +58,13 @@ class _Closure:
     def add_states(self, fact: Triple, mask: int) -> None:
         """Add states to a fact; only new states are propagated."""
         before = self.masks.get(fact, 0)
+        # Termination: a derivation that adds no state is not followed.
         new = mask & ~before
         if not new:
             return
         self.masks[fact] = before | new
         self._waiting[fact] = self._waiting.get(fact, 0) | new
+        # Indexed once: the mask is looked up when the fact is read.
         if not before:
             self._index(fact)
 
@@ -91,6 +95,7 @@ class _Closure:
             more = bindings(pattern, fact, bound)
             states = mask & self.masks[fact]
             if more is not None and states:
+                # The mask shrinks along the join, so that branches whose facts never hold together end early.
                 self.derive(rule, others, more, states)
 
     def _index(self, fact: Triple) -> None:

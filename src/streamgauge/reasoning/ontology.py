@@ -60,6 +60,7 @@ def noted_nodes(graph: OntologyGraph, triples: Iterable[Triple]) -> set[Term]:
         if is_blank(end):
             leads.setdefault(end, []).append((subject, predicate))
     noted, size = set[Term](), -1
+    # To the fixpoint: an annotation's value may refer to further blank nodes, as with annotations of annotations.
     while size != len(noted):
         size = len(noted)
         noted |= {
@@ -178,6 +179,7 @@ def _reflexive(classes: Classes, on: Term, axiom: str) -> list[Rule]:
     """A reflexive property links every subject of a fact, and every value of an object property, with itself."""
     graph = classes.graph
     linked = [predicate for predicate in graph.predicates if graph.has_type(predicate, "ObjectProperty")]
+    # Values of other properties may be literals, which cannot be subjects.
     bodies = [TriplePattern(X, _P, Y), *(graph.pair(property_, Y, X) for property_ in sorted(linked))]
     return [Rule(graph.pair(on, X, X), (body,), axiom) for body in bodies]
 
@@ -187,6 +189,7 @@ def all_different(several: Sequence[Term], axiom: str) -> list[Rule]:
     return [
         Body((TriplePattern(one, SAME, two),)).violation("eq-diff2", axiom, one)
         for pair in combinations(several, 2)
+        # Both orders: without the rules of equality owl:sameAs is not symmetric here.
         for one, two in (pair, pair[::-1])
     ]
 
@@ -253,6 +256,7 @@ def read_rules(
     if beyond:
         apart = TriplePattern(Y, DIFFERENT, X), (TriplePattern(X, DIFFERENT, Y),)
         rules[Rule(*apart, "owl:differentFrom is symmetric")] = None
+    # A rule whose head is in its body derives nothing new, as ``p subPropertyOf p``.
     kept = _used(rule for rule in rules if rule.head not in rule.body)
     equalities = (LeftOut(axiom, EQUALITY) for axiom in classes.equalities)
     left_out = (*refusals.axioms, *equalities)
@@ -262,6 +266,7 @@ def read_rules(
 def _used(rules: Iterable[Rule]) -> tuple[Rule, ...]:
     """The rules except those that conclude membership of a hidden class that is a condition of no rule."""
     kept, size = tuple(rules), -1
+    # To the fixpoint: a rule that goes may have been the only one with another hidden class as its condition.
     while size != len(kept):
         size = len(kept)
         read = {pattern.object for rule in kept for pattern in rule.body}
@@ -305,6 +310,7 @@ class _Reader:
         if self.classes.same_as or self.classes.beyond or {SAME, DIFFERENT} & mentioned:
             apart = TriplePattern(X, DIFFERENT, Y)
             same = TriplePattern(X, SAME, Y), TriplePattern(Y, SAME, X)
+            # Both directions, as data may state owl:sameAs without the rules that make it symmetric.
             for patterns in (*((pattern, apart) for pattern in same), (TriplePattern(X, DIFFERENT, X),)):
                 yield Body(patterns).violation("eq-diff1", "owl:differentFrom", X)
 
@@ -332,6 +338,8 @@ class _Reader:
             case "subPropertyOf" | "equivalentProperty" as kind:
                 return hierarchy(classes, kind, subject, end, axiom)
             case "inverseOf":
+                # A blank subject is a property expression (``[ owl:inverseOf p ]``), which ``pair`` reads where it is
+                # used.
                 return [] if is_blank(subject) else hierarchy(classes, "inverseOf", subject, end, axiom)
             case "domain":  # prp-dom
                 return classes.conclusions(end, Body((self._graph.pair(subject, X, Y),)), axiom)
@@ -356,6 +364,7 @@ class _Reader:
         if predicate in _PARTS or (predicate.startswith(_FACETS) and is_blank(subject)):
             return []
         if predicate == f"<{OWL}imports>":
+            # An imported ontology that was read into the same graph declares itself there.
             if not self._graph.has_type(end, "Ontology"):
                 self.imports.append(end)
             return []
@@ -363,6 +372,7 @@ class _Reader:
             return self._denied(subject, end)
         if is_annotation(self._graph, subject, predicate):
             return []
+        # A fact about individuals in the ontology: it holds without conditions.
         if predicate in (SAME, DIFFERENT) or self._graph.values(predicate, RDF_TYPE):
             return [Rule(TriplePattern(subject, predicate, end), (), axiom)]
         if predicate.startswith(VOCABULARY):
@@ -411,6 +421,7 @@ class _Reader:
             except OntologyError:
                 continue
             for body in bodies:
+                # Without patterns it is an enumeration of individuals, or everything.
                 if body.patterns:
                     yield body.rule(TriplePattern(X, RDF_TYPE, node), f"members of {node}")
 
@@ -452,6 +463,7 @@ class _Reader:
         """True if the rule names its classes; OntologyError if it uses rdf:type like a property of the ontology."""
         for pattern in (rule.head, *rule.body):
             if pattern.predicate == RDF_TYPE and not is_class(pattern):
+                # a table.
                 raise OntologyError("it is about rdf:type itself: state it for classes, or leave it out")
         return True
 

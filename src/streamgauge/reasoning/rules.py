@@ -94,10 +94,12 @@ def unequal(one: Term, other: Term) -> bool:
     if one == other or not (is_literal(one) and is_literal(other)):
         return False
     families = _family(one), _family(other)
+    # Unknown is not different: a violation must be certain.
     if None in families or ILL in (read(one).kind, read(other).kind):
         return False
     if families[0] != families[1]:
         return True
+    # ``equal`` does not know the datatypes derived from xsd:string, whose values are strings too.
     if families[0] == "string":
         return lexical(one) != lexical(other)
     return equal(one, other) is not True
@@ -125,6 +127,7 @@ def _within(literal: Term, name: str) -> bool:
         return _TEXTS[name].fullmatch(lexical(literal)) is not None
     if name in _WHOLE:
         least, upper = _WHOLE[name]
+        # ``"1.0"^^xsd:decimal`` is a value of xsd:integer: value spaces count, not lexical forms.
         if value.kind not in (INTEGER, DECIMAL) or value.value != int(value.value):
             return False
         return (least is None or least <= value.value) and (upper is None or value.value <= upper)
@@ -135,6 +138,7 @@ def _within(literal: Term, name: str) -> bool:
 
 def _family(literal: Term) -> str | None:
     """The primitive datatype of a literal's value."""
+    # A plain literal, whose datatype is xsd:string.
     if literal[-1] == '"':
         return "string"
     if read(literal).kind == TAGGED:
@@ -183,6 +187,7 @@ class Rule:
     @property
     def is_step(self) -> bool:
         """Whether one fact alone implies the head, without a join or a test: a step."""
+        # owl:sameAs may not be a step: ``x owl:sameAs x`` must be left out, which tables of steps do not check.
         if len(self.body) != 1 or self.tests or self.head.predicate == SAME:
             return False
         (body,), head = self.body, self.head
@@ -284,6 +289,7 @@ def _nodes(pattern: TriplePattern) -> Iterator[Node]:
 
 def base_of(name: Term) -> Term:
     """The hidden property with the edges of a transitive property."""
+    # The space keeps it apart from every IRI of data.
     return f"{HIDDEN}edge {name}"
 
 
@@ -298,6 +304,7 @@ def transitive(rule: Rule) -> Term | None:
     if not isinstance(name, str) or name in (RDF_TYPE, SAME) or rule.tests or len(rule.body) != 2:
         return None
     start, end = rule.head.subject, rule.head.object
+    # Axioms may state the two patterns in either order.
     for one, two in (rule.body, rule.body[::-1]):
         middle = one.object
         if (
@@ -386,6 +393,7 @@ class FactSteps:
         chained = self._chains.get(name)
         start = ("same", name if chained is None else chained)
         implied = self._reach(start, kinds)
+        # Sorted below, so that the order of consequences does not depend on hashes.
         edges = {(kind, base_of(term)) for kind, term in implied if self._has_edges(kind, term, chained)}
         reached = sorted((implied - ({start} if chained is None else set())) | edges)
 
@@ -395,6 +403,7 @@ class FactSteps:
         def classes(kind: str) -> tuple[Class, ...]:
             return tuple(self._facts.class_of(term) for one, term in reached if one == kind)
 
+        # A rule with a variable predicate (``_open``) may derive a pair of any property.
         lone = not (reached or self._open or self._implied & {start, ("turned", name)})
         own, pairs = self._facts.property_of(name), (properties("same"), properties("turned"))
         return PropertyLinks(own, *pairs, classes("subject"), classes("object"), lone, literal)

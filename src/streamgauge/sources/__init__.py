@@ -56,6 +56,7 @@ def check_place(url: str) -> None:
     if address.scheme == "file" and not exists(address.path):
         raise SourceError(f"{url}: there is no such file or folder, and a URL begins with its scheme (mqtt://...)")
     _transport(address, "open_source")
+    # A transport reports this too, but only when it opens; a configuration must be refused before that.
     if address.scheme not in ("file", "-") and not address.host:
         raise SourceError(f"{address.text}: the host is missing: write {address.scheme}://HOST")
 
@@ -74,9 +75,12 @@ def open_sink(url: str, listening: Mapping[str, Callable[[Address], Sink]] = Map
 
 def message_form(url: str) -> str:
     """The message format of the sink at a URL: its transport's ``FORM``, else JSON lines."""
+    # An unknown scheme is not refused here: ``open_sink`` does that, with the list of schemes.
     return getattr(schemes().get(parse_address(url).scheme), "FORM", "jsonl")
 
 
+# Once per process, as the scan imports every transport. Optional client libraries are imported by the first source or
+# sink that needs them, so the scan works without them.
 @cache
 def schemes() -> dict[str, ModuleType]:
     """Every URL scheme with its transport's module, sorted."""

@@ -57,6 +57,7 @@ def parse_address(url: str) -> Address:
     scheme = _SCHEME.match(url)
     # An existing file wins, as names of files may contain a colon or a question mark.
     if (there := exists(url)) or scheme is None:
+        # Percent signs of a path are not decoded: ``a%20b.nq`` is a legal file name.
         path, question, query = (url, "", "") if there else url.partition("?")
         return Address(url, "-" if path == "-" else "file", path, _options(url, query) if question else {})
     # ``urlsplit`` would cut the rest off as a fragment.
@@ -72,6 +73,7 @@ def parse_address(url: str) -> Address:
     password = parts.password and unquote(parts.password)
     for name in SECRETS:
         if (file := options.pop(f"{name}_file", None)) is not None:
+            # Precedence between the two would hide which secret is in use.
             if name in options or (name == "password" and password):
                 raise SourceError(f"{shown}: {name} and {name}_file exclude each other: write one of them")
             secret = read_secret(file, f"{shown}: {name}_file")
@@ -109,6 +111,7 @@ def read_options(kind: type[T], address: Address) -> T:
     try:
         return decode(kind, data)
     except FieldError as error:
+        # The sentence of a FieldError begins with the field's name.
         name, _, wrong = str(error).partition(" ")
         raise SourceError(f"{address.text}: option {name.rstrip('_')} {wrong}") from error
 

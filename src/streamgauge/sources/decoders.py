@@ -128,6 +128,7 @@ class Pending:
     def enter(self, letter: Letter) -> bool:
         """Wait for capacity for a message; false if there was none in time, and the message counts as undelivered."""
         with self._changed:
+            # Before the wait for capacity: a message that is not sent needs none.
             if self._dead.has(letter):
                 self._lost, self._buried = self._lost + 1, self._buried + 1
                 self._why = self._why or "a message became a dead letter before"
@@ -168,6 +169,7 @@ class Pending:
     def end(self, patience: float | None = None) -> Delivery:
         """``drain`` for the last time."""
         delivery = self.drain(patience)
+        # ``bury`` follows. Another process sends these messages again, so as dead letters they would exist twice.
         if self._held:
             self._dead = DeadLetters(None, "")
         return delivery
@@ -182,6 +184,7 @@ class Pending:
         try:
             self._buried += self._dead.add(letter, why)
         except SourceError as error:
+            # ``lost`` runs in callbacks of client libraries; an exception there would end the connection's thread.
             self._why = str(error)
 
 
@@ -253,6 +256,7 @@ class ReadingOptions(OwnData):
     @property
     def extra(self) -> frozenset[str]:
         """The options besides those of ``Reading`` that a format must honour."""
+        # Only ``MessageOptions`` has the field: files have no arrival.
         arrival = getattr(self, "time", "stated") == "arrival"
         return frozenset({"bad"} if self.bad == "skip" else ()) | frozenset({"time"} if arrival else ())
 
@@ -317,6 +321,8 @@ class Messages:
         try:
             if len(payload) > self._reading.limit:
                 raise FormatError(f"{place}: {len(payload)} bytes, more than {self._reading.limit}: raise the limit")
+            # A list, not an iterator: a message is refused as a whole, so none of its elements may have been delivered
+            # before.
             return [*one_by_one(self._decode(payload, place, arrived if self._arrival else None))]
         except FormatError as error:
             self.refuse(error)

@@ -106,6 +106,7 @@ class FileSource(ByteSource):
         """The elements and advances in the order of the bytes, without those that an earlier process read."""
         origin = self._origin
         # Each element has a place of its own where another process may go on at it.
+        # resumes.
         for item in one_by_one(super().items()) if origin.resumable or origin.passed else super().items():
             origin.items += 1
             if origin.items > origin.passed:
@@ -158,6 +159,7 @@ class ByteSink:
                 raise SourceError("the sink is closed")
             written = 0
             try:
+                # ``os.write`` to a pipe or to a disk that is nearly full may write a part without an error.
                 while written < len(data):
                     written += os.write(self._descriptor, data[written:])
                 self._sent += 1
@@ -171,6 +173,7 @@ class ByteSink:
     def mark(self) -> Sequence[int] | None:
         """The file's inode and size in bytes; ``None`` for a pipe or the like."""
         status = os.fstat(self._descriptor)
+        # A named pipe or a device opens as a file, but cannot be truncated.
         return [status.st_ino, status.st_size] if self._restorable and stat.S_ISREG(status.st_mode) else None
 
     def restore(self, mark: Any) -> None:
@@ -183,6 +186,7 @@ class ByteSink:
     def close(self, patience: float | None = None) -> Delivery:  # noqa: ARG002
         """Close the descriptor if it is a file's, and return the outcome, without waiting."""
         with self._lock:
+            # Standard output belongs to the process and stays open.
             if not self._closed and self._take_back is not None:
                 os.close(self._descriptor)
             self._closed = True
@@ -225,6 +229,7 @@ def _opened(address: Address, reading: Reading | None, form: str | None, origin:
     if options.follow:
         read = partial(_followed, path, _followable(address, path, claimants), reading, closing, origin)
     else:
+        # A file that is not followed has only this place: resuming reads it from the beginning, past ``passed`` items.
         origin.place = FilePlace(_head(path, HEAD_BYTES), 0)
         read = partial(_whole, path, stream_format(path, named, reading), reading)
     return FileSource(address, closing, Refusals(options.bad), read, origin)
@@ -242,6 +247,7 @@ def open_sink(address: Address) -> Sink:
     """A file to which messages are appended; SourceError if it cannot be opened."""
     options = read_options(WritingOptions, address)
     try:
+        # In append mode every write goes to the end of the file, so after ``ftruncate`` no seek is needed.
         descriptor = os.open(address.path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     except OSError as error:
         raise SourceError(f"{address.text}: cannot be written: {obstacle(error)}") from error
@@ -270,9 +276,11 @@ def _followed(
     path: Path, claimants: Sequence[Format], reading: Reading, closing: Event, origin: FileOrigin, refuse: Refuse
 ) -> "Iterator[Taken]":
     with contextlib.closing(FollowedFile(path, closing, reading.note)) as file:
+        # Without a head this is a first start, not a resumption.
         if origin.place.head.data and not file.begin_at(origin.place):
             origin.lost = f"{path}: the file that was read up to byte {origin.place.offset:,} is gone"
             origin.place, origin.passed = file.place, 0
+        # This waits, as a log that is followed may be empty at first.
         head = first_value(file.take) if len(claimants) > 1 else b""
         origin.place = FilePlace(file.place.head, origin.place.offset)
         form = format_by_bytes(claimants, head, reading)
@@ -280,15 +288,20 @@ def _followed(
             raise FormatError(f"{path}: {form.name} {_NOT_FOLLOWED}")
         if origin.passed and not form.lines:
             reading.note(f"{path}: {form.name} is read again from its beginning, past {origin.passed:,} elements")
+        # Without lines a place counts the items since the file's beginning, which loses its meaning when a successor
+        # follows.
         file.rotates = not form.binary and (form.lines or not origin.resumable)
         take = after(head, partial(_take, file, origin, form.lines))
         opened = cast(IO[bytes], io.BufferedReader(ByteReader(take), BUFFER))
+        # No head although one is needed: the source was closed before the first bytes arrived.
         if head or len(claimants) == 1:
             yield from _guessed(read_open(opened, str(path), form, reading, refuse), form, claimants)
 
 
 def _take(file: FollowedFile, origin: FileOrigin, lines: bool, size: int) -> bytes:
     """The next bytes; in formats of lines the count of items restarts here."""
+    # The reader asks for bytes when it has delivered every complete line before them. So the offset can replace the
+    # count, and a resumed source does not read the file from its beginning.
     if lines and origin.items >= origin.passed:
         origin.place, origin.items, origin.passed = file.place, 0, 0
     files = file.files
@@ -306,6 +319,7 @@ def _guessed(items: "Iterator[Taken]", form: Format, claimants: Sequence[Format]
             yield item
     except FormatError as error:
         others = " or ".join(other.name for other in claimants if other is not form)
+        # Only errors of syntax, which name a line, can come from a wrong guess.
         if begun or not others or ", line " not in str(error):
             raise
         raise FormatError(

@@ -57,6 +57,7 @@ def _named(address: Address, options: GraphStoreOptions) -> ox.NamedNode | None:
 def quads(letter: Letter) -> list[ox.Quad]:
     """The quads of a message; ValueError if it is not N-Quads."""
     try:
+        # Parsed here although the store parses it too: its status 400 would not say that the query must be a CONSTRUCT.
         return list(ox.parse(letter.message, format=ox.RdfFormat.N_QUADS))
     except SyntaxError as error:
         raise ValueError(f"the message is not N-Quads: use a CONSTRUCT query: {error}") from error
@@ -67,13 +68,19 @@ def addition(graph: ox.NamedNode | None, letter: Letter) -> Post:
     parsed = quads(letter)
     if graph is None:
         return Post(letter.message, {"Content-Type": "application/n-quads", **_key(letter)})
+    # A request for a named graph has triples, so the graph names of the quads are dropped.
     body = "".join(f"{quad.triple} .\n" for quad in parsed).encode()
     return Post(body, {"Content-Type": "application/n-triples", **_key(letter)}, {"graph": graph.value})
 
 
 def update(graph: ox.NamedNode | None, replace: bool, letter: Letter) -> Post:
     """The SPARQL Update that inserts a message."""
+    # One INSERT DATA for all graphs, as two operations of a request may not share a blank node label (SPARQL 1.1,
+    # 19.6).
     data = "\n".join(_blocks(quads(letter), graph))
+    # In the same request as the insertion, which a store should apply atomically: no reader sees the graph empty.
+    # SILENT, because stores that record empty graphs fail for a graph that does not exist yet (SPARQL 1.1 Update,
+    # 3.1.5).
     clear = f"CLEAR SILENT GRAPH {graph} ;\n" if replace else ""
     return Post(
         f"{clear}INSERT DATA {{\n{data}\n}}".encode(), {"Content-Type": "application/sparql-update", **_key(letter)}

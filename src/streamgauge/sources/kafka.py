@@ -120,6 +120,8 @@ class KafkaSource(RefusalReport):
         if after is not None:
             offsets = {int(partition): offset for partition, offset in after["offsets"].items()}
             self._place = KafkaPlace(offsets, after["partition"], after["items"])
+        # A position needs the offsets of silent partitions as well: without one, the next process would begin at the
+        # partition's end and miss what arrived in between.
         self._known = self._place.offsets
         self._address, self._options, self._messages = address, options, messages
         self._refusals = messages.refusals
@@ -135,6 +137,7 @@ class KafkaSource(RefusalReport):
         self._consumer = self._library.Consumer(
             {
                 **reached_by(address, options),
+                # The client requires a group even for partitions assigned by hand; without commits it has no effect.
                 "group.id": options.group or "streamgauge",
                 "enable.auto.commit": options.group is not None,
                 "auto.commit.interval.ms": 1000,
@@ -167,9 +170,12 @@ class KafkaSource(RefusalReport):
             where = f"{place}, offset {message.offset()}"
             items = self._messages.items(message.value() or b"", where, arrived)
             before, partition = self._place, message.partition()
+            # Only the first message after the position can have been read in part; the place moves beyond it below.
             passed = before.items if before.partition == partition else 0
             for count, item in enumerate(items[passed:], passed + 1):
                 self._place = KafkaPlace(before.offsets, partition, count)
+                # Set before the last item is yielded: a place taken then is behind the message, which need not be
+                # decoded again.
                 if count == len(items):
                     self._place = KafkaPlace({**before.offsets, partition: message.offset() + 1})
                 yield item
@@ -213,6 +219,7 @@ class KafkaSource(RefusalReport):
                 raise SourceError(
                     f"{self._address.text}: the group {self._options.group} assigns no partition to this member"
                 )
+            # The ``poll`` that lets the client join the group may already return a message.
             self._early.append(self._consumer.poll(TICK_S))
 
     def _assigned(self, consumer: Any, partitions: Sequence[Any]) -> None:
@@ -225,7 +232,9 @@ class KafkaSource(RefusalReport):
         self._ends = {}
         for place in known:
             low, high = self._consumer.get_watermark_offsets(place, timeout=_FIRST)
+            # A position takes precedence over the group's offsets, which are committed only every second.
             place.offset = self._place.offsets.get(place.partition, place.offset)
+            # Negative offsets are the client's markers, here for "nothing committed".
             if place.offset < 0:
                 place.offset = low if self._options.from_ == "earliest" else high
             if self._options.until == "end" and place.offset < high:
@@ -235,6 +244,7 @@ class KafkaSource(RefusalReport):
 
     def _next(self) -> Any:
         """The next message, ``None`` at the end or after closing; SourceError if reading cannot continue."""
+        # Polling is short and under the lock, so that ``close`` from another thread waits for one tick at most.
         while self._options.until == "close" or self._ends:
             with self._lock:
                 if self._closing.is_set():
@@ -257,16 +267,21 @@ class KafkaSource(RefusalReport):
         codes = self._library.KafkaError
         if error.code() == codes._PARTITION_EOF:
             self._reached(message.partition(), message.offset())
+        # The messages were deleted by retention before they were read: refused like a bad message, then read on from
+        # the first one that is left.
         elif error.code() == codes._AUTO_OFFSET_RESET:
             place = self._library.TopicPartition(self._topic, message.partition())
             place.offset, _ = self._consumer.get_watermark_offsets(place, timeout=_FIRST)
             missing = f"partition {place.partition}: messages are missing before offset {place.offset}"
             self._messages.refuse(FormatError(f"{self._address.text}: topic {self._topic}, {missing}: {error.str()}"))
             self._consumer.seek(place)
+        # The client reconnects after these two; how long that may take is decided in ``_look``.
         elif not error.retriable() and error.code() not in (codes._TRANSPORT, codes._ALL_BROKERS_DOWN):
             raise self._library.KafkaException(error)
 
     def _reached(self, partition: int, offset: int) -> None:
+        # Offsets have holes (compaction, transactions), so the last one may be beyond the end that was seen at the
+        # start.
         if offset >= self._ends.get(partition, offset + 1):
             del self._ends[partition]
 
@@ -275,6 +290,8 @@ class KafkaSource(RefusalReport):
         self._reached(message.partition(), message.offset() + 1)
         with self._lock:
             if self._options.group is not None and not self._closing.is_set():
+                # A rebalance may have taken the partition away since; its new owner reads from the last committed
+                # offset.
                 with suppress(self._library.KafkaException):
                     self._consumer.store_offsets(message=message)
 
@@ -341,6 +358,7 @@ class KafkaSink(PendingSink):
         producer = self._producer
         if self._result is not None or producer is None:
             raise SourceError(f"{self._address.text}: the sink is closed")
+        # The client's own queue would refuse with BufferError at once, without waiting for capacity.
         if not self._pending.enter(letter := Letter(message, key)):
             return
         # An earlier process has sent it.

@@ -13,6 +13,7 @@ from streamgauge.model.extras import missing
 from streamgauge.sources.contract import Address, SourceError
 
 LOG: Final = logging.getLogger(__name__)
+# Else Python's handler of last resort would print the client's warnings to stderr.
 LOG.addHandler(logging.NullHandler())
 TICK_S: Final = 0.2
 """Polling interval, s."""
@@ -146,6 +147,7 @@ class SentMessages:
         """The offsets after the last message, but before duplicates that are still to be skipped."""
         if not self._known:
             self._look()
+        # A process that stops before all duplicates came again must find them in the next one, too.
         ends = self._base if self._duplicates and self._base is not None else self._ends
         return {"writer": self._writer, "ends": [*ends.items()]}
 
@@ -164,6 +166,7 @@ class SentMessages:
         if not self._duplicates[message]:
             return False
         self._duplicates[message] -= 1
+        # Unary plus drops zero counts, so that the counter is false when nothing is left to skip.
         self._duplicates = +self._duplicates
         return True
 
@@ -177,6 +180,7 @@ class SentMessages:
             for partition, (first, end) in borders.items():
                 begin = max(first, self._base.get(partition, first))
                 for message in partitions.between(partition, begin, end, self._patience):
+                    # Other writers' messages in the topic are no duplicates, even with equal bytes.
                     if (WRITER, self._writer.encode()) in (message.headers() or ()):
                         self._duplicates[message.value()] += 1
                 self._ends[partition] = max(end, self._ends.get(partition, 0))

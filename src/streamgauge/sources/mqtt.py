@@ -132,16 +132,19 @@ class MqttSource(RefusalReport):
         random: Random,
         after: Position | None = None,
     ) -> None:
+        # ``None`` until ``hold``: then a message is acknowledged as soon as the next one is requested.
         self._unsettled: deque[tuple[int, Received]] | None = None
         self._taken = deque[KnownMessage](maxlen=REMEMBERED)
         self._place = MqttPlace(0, weak=False)
         before = after or {"taken": [], "begun": None, "items": 0, "weak": False}
         self._before: dict[int, str] = dict(before["taken"])
         self._begun = (tuple(before["begun"]), before["items"]) if before["begun"] else None
+        # Not redelivered: those published while no process ran are gone.
         self.lost = "messages of QoS 0 are sent once: publish with QoS 1" if before["weak"] else ""
         self._address, self._options, self._messages = address, options, messages
         self._refusals = messages.refusals
         self._topic = _topic(address)
+        # Unbounded here: the receive maximum of the session bounds QoS 1, ``_received`` bounds QoS 0.
         self._queue: SimpleQueue[Received | FormatError] = SimpleQueue()
         self._done: deque[Received] = deque()
         self._seen: dict[int, Received] = {}  # the last message under each of the 65,535 packet identifiers
@@ -174,6 +177,7 @@ class MqttSource(RefusalReport):
     def _counted(self, received: Received, items: Sequence[Input]) -> Iterator[Input]:
         """The items of a message that an earlier process has not read; updates the place after each."""
         message = KnownMessage(self._count, received.mid, received.digest.hex())
+        # The number here starts at 1 in each process; identifier and digest are what both processes know.
         passed = self._begun[1] if self._begun is not None and self._begun[0] == message[1:] else 0
         self._taken.append(message)
         for count, item in enumerate(items[passed:], passed + 1):
@@ -182,6 +186,7 @@ class MqttSource(RefusalReport):
                 MqttPlace(self._count, not received.qos) if last else MqttPlace(self._count - 1, False, message, count)
             )
             yield item
+        # Also for a message without items, which the loop above has not passed.
         self._place = MqttPlace(self._count, not received.qos)
 
     def hold(self) -> bool:
@@ -223,6 +228,7 @@ class MqttSource(RefusalReport):
 
     def connected(self, client: Any, known: bool) -> None:
         """Subscribe on a new connection; a session that the broker has lost is reported as refused."""
+        # On the first connection an unknown session is a new one, not a lost one.
         if self._connections and not known:
             self._queue.put(FormatError(f"{self._address.text}: {_FORGOTTEN}"))
         self._connections += 1
@@ -251,6 +257,7 @@ class MqttSource(RefusalReport):
         digest = blake2b(message.topic.encode() + b"\n" + message.payload, digest_size=16).digest()
         # Packet identifiers are reused, so a redelivery is one with the DUP flag and the same content.
         before = self._seen.get(message.mid) if message.qos and message.dup else None
+        # Processed by the earlier process, which could not acknowledge it any more.
         if message.qos and message.dup and self._before.get(message.mid) == digest.hex():
             client.ack(message.mid, message.qos)
             return
@@ -335,6 +342,7 @@ class MqttSink(PendingSink):
 
     def connected(self, client: Any, known: bool) -> None:  # noqa: ARG002
         """Queue unacknowledged messages again, ahead of the waiting ones."""
+        # In the order in which they were published first (MQTT 5, 4.6). ``extendleft`` reverses its argument.
         self._waiting.extendleft(reversed(self._published.values()))
         self._published.clear()
         self._link.grant()
@@ -343,6 +351,7 @@ class MqttSink(PendingSink):
         """Publish the waiting messages, in the link's thread."""
         while self._waiting:
             message, key = letter = self._waiting.popleft()
+            # The broker checks the whole packet, not the message.
             size, largest = (
                 len(message) + len(self._topic.encode()) + len((key or "").encode()) + _HEAD,
                 self._link.largest,
@@ -355,6 +364,7 @@ class MqttSink(PendingSink):
             self._published[info.mid] = letter
 
     def _acknowledged(self, _client: Any, _data: Any, mid: int, reason: Any, _properties: Any) -> None:
+        # None if the message was queued again on a new connection.
         letter = self._published.pop(mid, None)
         if letter is None:
             return

@@ -104,6 +104,7 @@ class Link:
 
     def wake(self) -> None:
         """Schedule the owner's ``work`` in the link's thread."""
+        # A full buffer already has a byte that wakes the thread; a closed one has no thread to wake.
         with suppress(BlockingIOError, OSError):
             self._wake.send(b"x", socket.MSG_DONTWAIT)
 
@@ -134,6 +135,7 @@ class Link:
     def _connection(self) -> None:
         """One connection, from CONNECT to its end."""
         paho = client_library(self._address)
+        # ``manual_ack``: paho would acknowledge a message when its callback returns, before the query has read it.
         version, protocol = paho.CallbackAPIVersion.VERSION2, paho.MQTTv5
         client = paho.Client(version, self._session.client, protocol=protocol, manual_ack=True)
         client.on_connect = self._connected
@@ -185,12 +187,14 @@ class Link:
         sock = client.socket()
         if sock is None:
             return 1
+        # ``select`` sees the socket only: bytes in the TLS layer would wait for the next packet from the network.
         buffered = getattr(sock, "pending", lambda: 0)()  # what TLS has decrypted already
         wanted = [sock] if client.want_write() else []
         readable, writable, _ = select.select([sock, self._woken], wanted, [], 0 if buffered else TICK_S)
         if self._woken in readable:
             self._woken.recv(4096)
         rc = client.loop_read() if buffered or sock in readable else 0
+        # Before CONNACK it is unknown whether the broker has the session, and so which messages must be sent again.
         if not rc and self._lost_at is None:
             self._owner.work(client)
         if not rc and writable:

@@ -46,6 +46,7 @@ def named_source(text: str | Path) -> NamedSource:
 
 def reading_for(source: NamedSource, streams: Sequence[str], reading: Reading) -> Reading:
     """The reading of a source for a query over ``streams``; elements without a stream belong to its only one."""
+    # A declared IRI wins over the query: the source may be one of several streams that the query reads.
     if source.iri is not None:
         return replace(reading, stream=source.iri)
     if len(streams) == 1:
@@ -59,6 +60,7 @@ def shared_readings(sources: Sequence[str | Path | None], reading: Reading) -> l
     SourceError for an option that no source has. The options of a single source are checked when it is read.
     """
     forms = [() if source is None else _forms(str(source), reading) for source in sources]
+    # Its reader names the option and the place where it was given.
     if len(forms) == 1 and forms[0]:
         return [reading]
     options = [frozenset[str]().union(*(form.options for form in able)) for able in forms]
@@ -123,6 +125,7 @@ def recorded(
     refuse_names(sources, streams)
     for source in sources:
         address = parse_address(source.address)
+        # Standard input is finite when it is redirected, which cannot be told from a pipe that stays open.
         if address.scheme != "-" and is_live(address):
             raise SourceError(f"{address.text}: a finite stream is needed: a file, or a topic with until=end")
     readings = shared_readings([source.address for source in sources], reading)
@@ -139,6 +142,7 @@ def items(source: NamedSource, reading: Reading) -> "Iterator[Taken]":
     opened = open_source(source.address, reading)
     items_ = opened.items()
     yield from items_ if source.iri is None else of_stream(items_, source.iri)
+    # Only now are the totals known; a note for each bad part would flood a terminal.
     for reason in opened.reasons:
         reading.note(f"skipped: {reason}")
     if opened.refused > len(opened.reasons):
@@ -162,6 +166,7 @@ def by_time(sources: "Sequence[Iterable[Taken]]") -> "Iterator[Taken]":
     if len(sources) == 1:
         yield from sources[0]
         return
+    # Batches are split: elements of two sources may alternate within one.
     for sequence, item in enumerate(merge(*map(one_by_one, sources), key=merge_key)):
         yield numbered(item, sequence)
 

@@ -81,6 +81,7 @@ class PostSink(PendingSink):
         self._result: Delivery | None = None
         trusted = True if options.ca is None else ssl.create_default_context(cafile=options.ca)
         login = None if address.user is None else (address.user, address.password or "")
+        # The user's own choice of address may be on the private network, which other outgoing requests may not reach.
         place = {(address.host, address.port or PORTS[scheme])}
         self._client = client(EXCHANGE, verify=trusted, auth=login, private=place)
         self._thread = Thread(target=self._run, name=f"post {address.host}", daemon=True)
@@ -105,6 +106,8 @@ class PostSink(PendingSink):
                     self._ending = True
                     self._changed.notify_all()
                 self._thread.join(shorter(EXCHANGE.seconds, None if patience is None else STOP_S))
+                # The thread may still be in an exchange: then that message is a dead letter although it may have
+                # arrived.
                 self._pending.bury(self._waiting, self._trouble)
                 self._client.close()
             return self._result

@@ -170,6 +170,7 @@ class FollowedFile:
 
     def _is_whole(self) -> bool:
         """Whether the last bytes read are still in place, which a truncation changes whatever was written since."""
+        # tell.
         begin = self._offset - len(self._tail)
         return os.pread(self._file.fileno(), len(self._tail), begin) == self._tail
 
@@ -184,6 +185,7 @@ class FollowedFile:
 
     def _after_cut(self) -> None:
         """After truncation continue in the copy that has the last bytes read, then in newer files."""
+        # next.
         copies = ((time, self._continued(file)) for time, file in self._rotated())
         time, rest = next((copy for copy in copies if copy[1] is not None), (None, None))
         if time is not None and rest is not None:
@@ -192,6 +194,7 @@ class FollowedFile:
             self._file = self._next.popleft()  # the same bytes under another name
             return
         self._note(f"{self._path} was truncated: bytes written to it after byte {self._offset:,} before that are lost")
+        # Joined with the new content's first line, the incomplete one would damage that as well.
         self._go_on([] if self._tail.endswith(b"\n") else [io.BytesIO(b"\n")])  # terminate an incomplete line
         self._open(self._next.popleft())
 
@@ -256,6 +259,7 @@ def _skipped(file: IO[bytes], count: int) -> bool:
 def first_value(take: Take) -> bytes:
     """The first bytes up to the end of the first line and of a JSON value that begins there, at most ``HEAD``."""
     head = b""
+    # A JSON value may span lines; formats of JSON can only be told apart by its fields.
     while len(head) < HEAD and not _is_value(head) and (data := take(HEAD - len(head))):
         head += data
     return head

@@ -52,6 +52,7 @@ def _secret(address: Address, text: str) -> bytes:
 
 def signed(kind: str, secret: bytes | None, clock: Callable[[], float], letter: Letter) -> Post:
     """The request of a message; without a key its id is a digest of the body, so that a repetition has the same id."""
+    # The line end is that of JSON lines, not a part of the message that is signed.
     body = letter.message.rstrip(b"\n")
     name = letter.key or sha256(body).hexdigest()[:32]
     stamp = str(int(clock()))

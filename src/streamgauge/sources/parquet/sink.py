@@ -70,6 +70,7 @@ class ParquetSink:
         with self._changed:
             if self._ending:
                 raise SourceError(f"{self._address.text}: the sink is closed")
+            # Not decoded: it was checked when it was stored.
             if self._passed:
                 self._passed -= 1
                 self._sent += 1
@@ -78,6 +79,7 @@ class ParquetSink:
                 decode_answer(message)
                 self._journal.append(message, key)
                 self._sent += 1
+            # Counted, not raised: one bad answer must not stop the query that sends the others.
             except (OSError, LineError) as error:
                 self._lost += 1
                 self._why = self._why or _why(error)

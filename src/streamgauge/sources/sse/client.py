@@ -68,6 +68,7 @@ class SseSource(RefusalReport):
         login = None if address.user is None else (address.user, address.password or "")
         place = {(address.host, address.port or PORTS[address.scheme.removeprefix("sse+")])}
         self._client = client(limits, verify=trusted, auth=login, private=place, follow_redirects=True)
+        # The first connection is not retried: a wrong URL must be reported at the start and not after ``patience``.
         self._response = self._connect()
         if self._response is None:
             self._client.close()
@@ -76,6 +77,8 @@ class SseSource(RefusalReport):
     def items(self) -> Iterator[Input]:
         """The elements and advances of the events in order, until the server's end event."""
         while self._response is not None:
+            # Parsing starts anew with each connection, but for the last id: an event cut by the lost one is sent again
+            # in full.
             parser = EventParser(self._messages.limit, self._last)
             for event in self._events(self._response, parser):
                 if event.name == END:
@@ -84,6 +87,7 @@ class SseSource(RefusalReport):
                     self._items += 1
                     if self._items > self._passed:
                         yield item
+                # Several events may share an id, or have none: a place is the last id and the number of items since.
                 if event.id != self._last:
                     self._last, self._items, self._passed = event.id, 0, 0
             self._response.close()
@@ -93,9 +97,11 @@ class SseSource(RefusalReport):
         """Stop, and interrupt a read that waits for an event."""
         self._closing.set()
         response = self._response
+        # ``shutdown`` wakes a thread that blocks in ``recv``; closing the descriptor alone would not.
         if response is not None and "network_stream" in response.extensions:
             with suppress(OSError):
                 response.extensions["network_stream"].get_extra_info("socket").shutdown(socket.SHUT_RDWR)
+        # Another thread may still be inside httpx, whose responses cannot be closed while they are read.
         self._resting.wait(_FIRST)
         if response is not None:
             response.close()
@@ -112,6 +118,7 @@ class SseSource(RefusalReport):
     def position(self, place: tuple[str | None, int]) -> Position | None:
         """The place as JSON; ``None`` if the server's events have no ids."""
         last, items = place
+        # Before the first item no id is needed: another process begins anew.
         return None if last is None and items else {"last": last, "items": items}
 
     def settle(self, place: object) -> None:
@@ -149,8 +156,11 @@ class SseSource(RefusalReport):
     def _again(self, parser: EventParser) -> httpx.Response | None:
         """The next connection, ``None`` after closing or at the end; SourceError if the server stays unavailable."""
         since = monotonic()
+        # Only events show that the server works: one that accepts connections and drops them is retried ever more
+        # slowly.
         if parser.any:
             self._backoff.reset()
+        # The server's reconnection time (``retry``) is a minimum; the backoff is added to it.
         self._closing.wait((parser.retry or 0) / 1000)
         while not self._closing.wait(self._backoff.next()) and not self._over:
             response = self._connect()
@@ -178,6 +188,7 @@ class SseSource(RefusalReport):
             return response
         response.close()
         self._trouble = f"the server responds with {response.status_code}, {kind}: expected text/event-stream"
+        # 204 tells a client to stop reconnecting (WHATWG HTML, 9.2).
         self._over = response.status_code == 204
         if not self._over and response.status_code not in _PASSING:
             raise SourceError(f"{address.text}: {self._trouble}")

@@ -48,6 +48,7 @@ class EventParser:
 
     def feed(self, chunk: bytes) -> Iterator[ServerEvent]:
         """The events that are complete with this chunk."""
+        # A CRLF that two chunks divide is one line end, not two, which would end the event.
         if self._returned and chunk.startswith(b"\n"):
             chunk = chunk[1:]
         self._returned = chunk.endswith(b"\r") if chunk else self._returned
@@ -63,6 +64,8 @@ class EventParser:
     def _keep(self, part: bytes) -> None:
         capacity = self._limit + _NAMES - self._length
         self._length += len(part)
+        # The length counts on without the bytes, so that an endless line needs bounded memory and is still known to be
+        # too long.
         if capacity > 0:
             self._line += part[:capacity]
 
@@ -75,6 +78,7 @@ class EventParser:
             return self._dispatch()
         colon = line.find(b":") % (len(line) + 1)  # -1 becomes the line's end
         start = colon + 1 + line.startswith(b" ", colon + 1)
+        # Slices of a ``bytearray`` are copies: without the view, the data of a large event would be copied twice.
         with memoryview(line) as view:
             field, value = bytes(view[:colon]), bytes(view[start:])
         self._field(field, value, length - len(line) + len(value))
@@ -83,11 +87,14 @@ class EventParser:
     def _field(self, field: bytes, value: bytes, length: int) -> None:
         match field:
             case b"data":
+                # One more for the line end that joins it with the next data line; the last one is removed again, hence
+                # the ``+ 1`` below.
                 self._size += length + 1
                 if self._size <= self._limit + 1:
                     self._data.append(value)
             case b"event":
                 self._name = value.decode(errors="replace")
+            # An id with a NUL is ignored (9.2.6), as it cannot be sent back in a header.
             case b"id" if b"\0" not in value:
                 self._id = value.decode(errors="replace")
             case b"retry" if value.isdigit():
