@@ -321,6 +321,7 @@ def pattern_variables(pattern: Pattern) -> tuple[Var, ...]:
             return tuple(var for var, _ in (*keys, *aggregates))
         case Values(variables=variables) | Project(variables=variables):
             return variables
+        # The right side binds nothing outside.
         case Minus(left=inner):
             return pattern_variables(inner)
         case Filter(pattern=inner) | Distinct(pattern=inner) | Reduced(pattern=inner) | OrderBy(pattern=inner):

@@ -15,6 +15,7 @@ __all__ = ["entry_points"]
 
 def entry_points(*, group: str) -> metadata.EntryPoints:
     """The entry points of a group, from all packages that are on ``sys.path`` now."""
+    # The folders are only the cache's key: ``importlib.metadata`` reads ``sys.path`` itself.
     points: metadata.EntryPoints = _of_folders(tuple(_folders())).select(group=group)
     return points
 

@@ -55,6 +55,7 @@ def require(extra: str) -> None:
 
 def missing_for(error: ImportError) -> str:
     """The sentence about the extra whose module an import missed; empty for any other module."""
+    # The missing module may be one that the extra's package imports from its own, so the top name decides.
     top = (error.name or "").partition(".")[0]
     for name, extra in EXTRAS.items():
         if top in {module.partition(".")[0] for module in extra.modules}:

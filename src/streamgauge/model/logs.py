@@ -91,6 +91,7 @@ class _Handler(logging.StreamHandler[Any]):
     def emit(self, record: logging.LogRecord) -> None:
         """Write one record to the current standard error."""
         stream = sys.stderr
+        # Records are JSON already; through ``_JsonStream`` they would become the message of another record.
         self.stream = stream.inner if isinstance(stream, _JsonStream) else stream
         super().emit(record)
 

@@ -54,6 +54,7 @@ def obstacle(error: BaseException) -> str:
             return _WORDS[error.errno]
         case OSError() if error.strerror:
             return error.strerror[:1].lower() + error.strerror[1:]
+    # Libraries wrap system errors in their own and print them as ``[Errno 2] ...``, which is no sentence.
     behind = error.__cause__ or error.__context__
     if isinstance(behind, OSError) or str(error).startswith("[Errno"):
         return obstacle(behind) if behind is not None else str(error).partition("] ")[2]

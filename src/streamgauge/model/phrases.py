@@ -93,6 +93,7 @@ def date_text(ms: float, *, always: bool = False) -> str | None:
     """
     if not (is_dated(ms) or (always and int(ms) in _YEARS)):
         return None
+    # ``fromtimestamp`` refuses years before 1970 on some systems; adding to the epoch does not.
     seconds, rest = divmod(int(ms), 1000)
     moment = _EPOCH + timedelta(seconds=seconds)
     return f"{moment.isoformat(sep=' ')}{f'.{rest:03d}' if rest else ''}Z"
@@ -107,6 +108,7 @@ def spelled(name: str, known: Iterable[str]) -> str | None:
     names = list(known)
     if name in names:
         return name
+    # Two names that differ in case only are both exact names: neither can be guessed.
     matches = [candidate for candidate in names if candidate.casefold() == name.casefold()]
     return matches[0] if len(matches) == 1 else None
 

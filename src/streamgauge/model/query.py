@@ -79,6 +79,7 @@ class ContinuousQuery:
         """Convert background data to a tuple; ValueError if they are not triples of terms."""
         if isinstance(self.static, str | bytes):
             raise ValueError("static is text: give triples of three N-Triples terms, or a file to watch() and expect()")
+        # Other collections stay as they are: static data of millions of triples may be a lazy or shared one.
         if isinstance(self.static, list | set | frozenset | Iterator):
             object.__setattr__(self, "static", static_triples(self.static))
 
@@ -122,6 +123,7 @@ def _written(term: object) -> object:
     if term is None or isinstance(term, str):
         return term
     parts = _parts(term)
+    # A term, and not a triple term: it has no subject.
     if None in parts:
         return str(term)
     subject, predicate, item = (str(_written(part)) for part in parts)

@@ -150,6 +150,7 @@ class Semantics:
         """Refuse values that no window can follow."""
         if self.report <= {Report.NON_EMPTY}:
             raise ValueError(f"semantics {self.name}: report needs window close, a change, a period or an expiration")
+        # Under expiration the period is the wait when no fact ends.
         if bool(self.report & {Report.PERIODIC, Report.EXPIRATION}) != (self.period is not None):
             raise ValueError(f"semantics {self.name}: period belongs to the strategies periodic and expiration")
         if Report.EXPIRATION in self.report and self.report & {Report.PERIODIC, Report.WINDOW_CLOSE}:

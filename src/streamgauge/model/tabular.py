@@ -138,15 +138,18 @@ def _column(arrow: Any, cells: Sequence[Native | None]) -> Any:
     """An Arrow array of native values."""
     kinds = {type(cell) for cell in cells if cell is not None}
     try:
+        # ``type`` and not ``isinstance``: a bool is an int, a datetime a date.
         if len(kinds) == 1 and kinds <= {bool, int, float, date}:
             return arrow.array(cells, _ARROW[kinds.pop()](arrow))
         if kinds == {datetime} and len({cell.tzinfo is None for cell in cells if isinstance(cell, datetime)}) == 1:
+            # An Arrow timestamp has one zone for the whole column, or none.
             zoned = any(isinstance(cell, datetime) and cell.tzinfo for cell in cells)
             return arrow.array(cells, arrow.timestamp("us", "UTC" if zoned else None))
         if kinds == {Decimal}:
             return arrow.array(cells)
         if kinds and kinds <= {int, float, Decimal}:
             return arrow.array([None if cell is None else float(cell) for cell in cells], arrow.float64())  # type: ignore[arg-type]
+    # Integers beyond 64 bits and decimals of more than 76 digits exist in RDF: then the column is text.
     except (OverflowError, arrow.ArrowException):
         pass
     return arrow.array([None if cell is None else str(cell) for cell in cells], arrow.string())

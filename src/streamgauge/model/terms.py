@@ -81,6 +81,7 @@ def triple_parts(term: Term) -> Triple:
     """The subject, predicate and object of a triple term; these may be triple terms themselves."""
     parts: list[Term] = []
     depth = begin = 0
+    # By tokens, as a literal may contain spaces and brackets.
     for match in _INSIDE.finditer(term, 3, len(term) - 3):
         if match.group() == "<<(":
             begin = begin if depth else match.start()
@@ -133,6 +134,7 @@ def datatype(term: Term) -> str | None:
         return None
     if term.endswith('"'):
         return XSD + "string"
+    # The last quote ends the lexical form: neither language tags nor IRIs contain one.
     close = term.rfind('"')
     return term[close + 4 : -1] if term.startswith("^^", close + 1) else None
 
@@ -159,4 +161,5 @@ def _character(match: re.Match[str]) -> str:
 
 def quoted(text: str) -> Term:
     """An N-Triples string literal, with the escapes of canonical N-Triples."""
+    # ``isprintable`` is false for every control character; the three tests spare most literals the translation.
     return f'"{text.translate(_QUOTED)}"' if not text.isprintable() or '"' in text or "\\" in text else f'"{text}"'

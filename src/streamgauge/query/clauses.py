@@ -70,6 +70,7 @@ class Forms:
         """The window in [start, end) of the text; QueryError for a form that the dialect lacks."""
         shown = f"[{text[start:end].strip()}]"
         match = _WINDOW.fullmatch(text, start, end)
+        # The expression accepts the forms of all dialects, so that a form of another one is refused by its name below.
         if match is None or (match["tumbling"] and not match["sizes"]):
             raise QueryError(f"{shown} is not a window of {self.dialect}; write {self.example}", text, start)
         words = {name: WindowWord(part, match.start(name)) for name, part in match.groupdict().items() if part}
@@ -86,6 +87,7 @@ class Forms:
     def _window(self, text: str, words: Mapping[str, WindowWord], kind: str) -> Window:
         """The window of these parts; ``kind`` is the clause of a count-based one."""
         clause = words["word"].text.upper() if "word" in words else ""
+        # CQL's [NOW]: the elements of the instant itself.
         if "now" in words:
             return Window(1, 1)
         if "all" in words:
@@ -164,6 +166,7 @@ def bounded(text: str, word: WindowWord, clause: str, value: int) -> int:
 def _count(text: str, word: WindowWord, clause: str) -> int:
     if not re.fullmatch(r"[0-9]+", word.text):
         raise QueryError(f"{clause} {word.text} is not a number of triples; write a whole number", text, word.start)
+    # Cut, as Python refuses to convert numbers of thousands of digits; ``bounded`` then refuses what is left.
     if int(word.text[:20]) < 1:
         raise QueryError(f"{clause} is {word.text}: it must be at least 1", text, word.start)
     return bounded(text, word, clause, int(word.text[:20]))
@@ -171,6 +174,7 @@ def _count(text: str, word: WindowWord, clause: str) -> int:
 
 def duration(text: str) -> int | None:
     """Milliseconds of ``5s``, ``500ms``, ``1m``, ``1h``, ``1d`` or an xsd:dayTimeDuration, else ``None``."""
+    # Python refuses to convert numbers of thousands of digits.
     if len(text) > 100:
         return None
     short = _SHORT.fullmatch(text)
@@ -298,6 +302,7 @@ class Clauses:
         opening = self.token
         if opening.text != "[":
             self.refuse("a window like [RANGE 10s STEP 5s] is missing here")
+        # To the bracket, whatever is between: ``read`` quotes the whole window in its error.
         while self.token.text not in ("]", ""):
             self.at += 1
         closing = self.token
@@ -330,6 +335,7 @@ def open_clauses(text: str) -> Clauses:
     prologue = read_prologue(text, tokens_, default=DEFAULT_BASE)
     start = prologue.end
     if start < len(tokens_) and tokens_[start].says("REGISTER"):
+        # C-SPARQL declares prefixes between REGISTER ... AS and SELECT.
         after = next((index for index, token in enumerate(tokens_) if token.says("AS")), start)
         prologue = read_prologue(text, tokens_, after + 1, prologue)
     return Clauses(text, text, tokens_, prologue, at=start)
@@ -341,6 +347,7 @@ def registered_name(clauses: Clauses) -> str | None:
     if token.kind == "iri":
         clauses.at += 1
         try:
+            # A name is not data: the default base of this program must not become a part of it.
             return replace(clauses.prologue, default=None).resolve(token.text[1:-1]) or token.text[1:-1]
         except ValueError as error:
             raise QueryError(str(error), clauses.text, token.start) from None
@@ -364,6 +371,7 @@ def form_of(clauses: Clauses) -> QueryForm:
     """The algebra of a text whose stream clauses are read; errors show the original text."""
     try:
         query = read_sparql(clauses.plain, DEFAULT_BASE).answerable()
+    # ``plain`` has the same positions as the text, with spaces instead of the clauses.
     except QueryError as error:
         raise error.within(clauses.text) from None
     clauses.notes = list(query.notes)
@@ -395,6 +403,7 @@ def _notes(prologue: Prologue, plain: str) -> tuple[str, ...]:
     if prologue.base is not None:
         return ()
     left = tokens(plain)
+    # Resolving the IRIs of the rest adds them to ``prologue.relative``, where those of the clauses are already.
     for token in left[read_prologue(plain, left, default=DEFAULT_BASE).end :]:
         if token.kind == "iri":
             prologue.iri(token)

@@ -53,6 +53,7 @@ def detect(text: str) -> str:
     check_bounds(text)
     if (name := recognised(text)) is not None:
         return name
+    # A query of EP-SPARQL has no stream clause either: its own sentence is the better one.
     refuse_sequences(text)
     clauses = "; ".join(f"{name}: {load()[name].CLAUSE}" for name in dialect_names())
     raise QueryError(f"this query has no stream: add a stream clause ({clauses})", text, 0)

@@ -75,6 +75,7 @@ class Cursor:
         token = self._token
         if hint := self._known_mistake(token):
             self._refuse(hint, token)
+        # An error at a bracket or at the end mostly comes from another bracket, far above.
         if token.text in CLOSING.values() or not token.text:
             self._check_brackets()
         if not token.text:
@@ -87,6 +88,7 @@ class Cursor:
     def _known_mistake(self, token: Token) -> str | None:
         """The message for a token that is a frequent mistake, else ``None``."""
         following = self._text[token.end : token.end + 1]
+        # ``?a<?b&&?c>?d`` contains a valid IRI reference, ``<?b&&?c>``.
         if token.kind == "iri" and _OPERATORS.search(token.text):
             return f"{token.text} is read as an IRI: write a space after < to compare"
         if token.text == "<" and following.strip():
@@ -178,6 +180,7 @@ class Cursor:
         if self._token.text not in ("+", "-") or self._at + 1 >= len(self._words):
             return False
         following = self._words[self._at + 1]
+        # The tokens have no signed numbers, as ``?x -5`` is a subtraction and ``(-5)`` a number.
         return following.kind == "number" and following.start == self._token.end
 
     def _begins_literal(self) -> bool:

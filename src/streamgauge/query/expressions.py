@@ -81,11 +81,13 @@ class ExpressionReader(TripleReader, ABC):
 
     def _expression(self, least: int = 1) -> al.Expression:
         """An expression of operators with a precedence of at least ``least``; all are left-associative."""
+        # The weight of siblings does not add up: only what is open at once makes the tree high.
         around = self._weight
         self._weigh()
         left = self._unary()
         while (binding := self._binding()) >= least:
             self._weigh()
+            # The only binary operators that are words: IN and NOT IN.
             if self._word():
                 negated = self._says("NOT")
                 self._must_say("IN")
@@ -93,10 +95,12 @@ class ExpressionReader(TripleReader, ABC):
                 left = al.Call("!", (inside,)) if negated else inside
             else:
                 operator = self._take().text
+                # One more than its own precedence, so that operators of the same one are left-associative.
                 right = self._expression(binding + 1)
                 if operator in ("&&", "||"):
                     left, right = self._true(left), self._true(right)
                 left = al.Call(operator, _tags_lowered((left, right)))
+            # The grammar has at most one comparison in a RelationalExpression: ``a < b < c`` is a syntax error.
             if binding == _RELATION and self._binding() == _RELATION:
                 self._refuse("comparisons cannot be chained: write both, with && between them")
         self._weight = around
@@ -111,6 +115,7 @@ class ExpressionReader(TripleReader, ABC):
     def _unary(self) -> al.Expression:
         if self._skip("!"):
             self._weigh()
+            # ``!!a`` is new in SPARQL 1.2; in 1.1 a PrimaryExpression follows the sign.
             return al.Call("!", (self._true(self._primary() if self._earlier else self._unary()),))
         if self._is("+", "-") and not self._is_signed_number():
             return al.Call(self._take().text, (self._primary(),))
@@ -125,6 +130,7 @@ class ExpressionReader(TripleReader, ABC):
             return self._triple_value()
         if self._token.kind == "word" and not self._begins_literal():
             return self._call()
+        # An IRI is a function only if a bracket follows; the token is read again then.
         at, term = self._at, self._term("a value: a variable, a constant or a function")
         if self._is("(") and self._words[at].kind in ("iri", "name"):
             self._at = at
@@ -204,6 +210,7 @@ class ExpressionReader(TripleReader, ABC):
 
     def _inner_group(self) -> al.Pattern:
         """The group of an EXISTS, in which the outer aggregates are not visible."""
+        # A group of its own: an aggregate in it would belong to no SELECT.
         around, self._aggregates = self._aggregates, None
         pattern = self._group()
         self._aggregates = around
@@ -247,6 +254,7 @@ class ExpressionReader(TripleReader, ABC):
                 self._expect("the separator, in quotes")
             separator = string_value(self._take().text)
         self._must(")")
+        # The dot keeps the variable apart from every variable of a text; printers replace it.
         aggregate = al.Aggregate(name, argument, distinct, separator)
         return known.setdefault(aggregate, al.Var(f".agg{len(known)}"))
 

@@ -37,6 +37,7 @@ def _reads(pattern: al.Pattern, graph: al.Node | None) -> list[al.Node | None]:
     match pattern:
         case al.BGP(patterns=patterns):
             return [graph] if patterns else []
+        # The name itself counts, as a variable is bound by GRAPH even over an empty pattern.
         case al.Graph(name=name, pattern=inner):
             return [name, *_reads(inner, name)]
     return [name for below in (*children(pattern), *exists_patterns(pattern)) for name in _reads(below, graph)]
@@ -62,6 +63,7 @@ def _enclosed(pattern: al.Pattern, name: Term) -> al.Pattern:
     if not _is_outside_where(pattern):
         return pattern
     into = partial(exists_parts, on_pattern=partial(al.Graph, name))
+    # Below the aggregation is the WHERE, which is left alone.
     if isinstance(pattern, al.Group):
         return parts(pattern, lambda inner: inner, into)
     return parts(pattern, partial(_enclosed, name=name), into)
@@ -78,6 +80,7 @@ def _streamed(pattern: al.Pattern, name: Term) -> al.Pattern:
         if isinstance(pattern, al.Join):  # with VALUES after the WHERE, which are in no window
             return al.Join(below(pattern.left), pattern.right)
         return parts(pattern, below, lambda tree: tree)
+    # An EXISTS reads the active graph, so its FILTER has to be inside GRAPH.
     if isinstance(pattern, al.Filter) and not reads_patterns(pattern.condition):
         return al.Filter(pattern.condition, below(pattern.pattern))
     return al.Graph(name, pattern)
@@ -129,6 +132,7 @@ def _push(pattern: al.Pattern, graph: Term | None, names: tuple[Term, ...]) -> a
     """The pattern with this active graph pushed down; ``None`` is the default graph."""
     match pattern:
         case al.BGP(patterns=patterns):
+            # An empty pattern has one solution in any graph.
             return pattern if graph is None or not patterns else al.Graph(graph, pattern)
         case al.Graph(name=al.Var() as variable, pattern=inner):
             return _over_all(variable, inner, names)

@@ -59,6 +59,7 @@ def _inside(pattern: al.Pattern) -> al.Pattern | None:
     if isinstance(pattern, _SHELLS):
         return pattern.pattern
     if isinstance(pattern, al.Join):
+        # Only this join keeps the row: any other may multiply or remove it.
         if _is_fact(pattern.right):
             return pattern.left
         return pattern.right if _is_fact(pattern.left) else None

@@ -50,6 +50,8 @@ def _without_labels(form: al.QueryForm) -> al.QueryForm:
     named = with_pattern(form, with_names(form.pattern, dict(zip(dict.fromkeys(labels), _fresh(form), strict=False))))
     if not isinstance(named, al.Construct):
         return named
+    # Numbered anew: blank nodes of a form are numbered without gaps (``model.algebra``), and the pattern has none any
+    # more.
     nodes = [var for triple in named.template for var in al.triple_variables(triple) if var.name.startswith("_:")]
     numbers = {label: al.Var(f"_:{n}") for n, label in enumerate(dict.fromkeys(nodes))}
     return replace(named, template=with_names(named.template, numbers))
@@ -89,6 +91,7 @@ def _anywhere(triple: al.TriplePattern, fresh: Iterator[al.Var]) -> al.Pattern:
     block = al.BGP((triple,))
     either: al.Pattern = al.Union(al.Graph(next(fresh), block), block)
     variables = al.triple_variables(triple)
+    # SPARQL has no subquery without columns, so a ground triple gets one.
     if not variables:
         variables = (next(fresh),)
         either = al.Extend(either, variables[0], '"1"^^<http://www.w3.org/2001/XMLSchema#integer>')

@@ -29,6 +29,7 @@ def read_sparql(text: str, base: str | None = None, bounds: TextBounds = LOCAL) 
     """A query with its FROM clauses and its unsupported parts; QueryError for a text that is not SPARQL."""
     check_bounds(text, bounds)
     prologue = read_prologue(text, tokens(text), default=base)
+    # In 1.1 an escape may produce a quote or a keyword, so it is replaced before the text is divided into tokens.
     if is_earlier(prologue.version) and "\\" in text and (plain := decoded(text)) != text:
         try:
             check_bounds(plain, bounds)
@@ -48,11 +49,13 @@ def _read(text: str, prologue: Prologue) -> PlainQuery:
         raise QueryError(what, text, word.start)
     try:
         query = QueryReader(text, words, prologue).query()
+    # ``MAX_WEIGHT`` and ``DEPTH`` bound the nesting for a usual stack; a caller may already be deep in its own.
     except RecursionError:
         raise QueryError("the query is nested too deeply: write it flatter", text, 0) from None
     try:
         stamped(query.form)
     except ValueError as error:
+        # The rewriting works on the algebra, which has no positions: the first call is the best guess.
         raise QueryError(str(error), text, next(stamp_calls(words, prologue)).start) from None
     return query
 

@@ -103,6 +103,7 @@ def _inside(pattern: al.Pattern) -> tuple[str, ...]:
             return (*_first(inner), f"BIND({expression(value)} AS {_variable(variable)})")
         case al.Filter(condition=condition, pattern=inner):
             return (*_first(inner), _filter(condition))
+        # A subquery is a group's only element, with no second pair of braces.
         case al.Project() | al.Distinct() | al.Reduced() | al.Slice() | al.OrderBy() | al.Group():
             return (_query("", pattern, _Layout("", group, " ")),)
         case _:
@@ -123,12 +124,15 @@ def _filter(condition: al.Expression) -> str:
 
 def _braced(text: str) -> str:
     """An expression in exactly one pair of brackets."""
+    # ``expression`` encloses each operator in brackets, so a text that begins with one also ends with its partner.
     return text if text.startswith("(") else f"({text})"
 
 
 def _first(pattern: al.Pattern) -> tuple[str, ...]:
     """The pattern as the first elements of a group that continues."""
     match pattern:
+        # The parser builds these from left to right, so the left operand needs no braces of its own; a FILTER would
+        # apply to the whole group.
         case al.BGP() | al.Join() | al.LeftJoin() | al.Minus() | al.Extend():
             return _inside(pattern)
         case _:
@@ -139,6 +143,7 @@ def _element(pattern: al.Pattern) -> str:
     """The pattern as one element of a group."""
     match pattern:
         case al.Union(left=left, right=right):
+            # UNION is left-associative; a union on the right is printed as a nested group.
             return f"{_element(left) if isinstance(left, al.Union) else group(left)} UNION {group(right)}"
         case al.Graph(name=name, pattern=inner):
             return f"GRAPH {_node(name)} {group(inner)}"
@@ -200,6 +205,7 @@ def _find_group(parts: _Parts, projects: bool) -> None:
         having, below = below.condition, below.pattern
     columns = [var for var in parts.variables or () if var in extends]
     apart = not any(al.expression_variables(value) & extends.keys() for value in extends.values())
+    # Extends are nested from the last column to the first; in another order the text would parse to another tree.
     if isinstance(below, al.Group) and apart and columns == list(reversed(extends)):
         parts.extends, parts.values, parts.having = extends, values, having
         parts.group, parts.where = below, below.pattern

@@ -60,6 +60,7 @@ def _without_dots(path: str) -> str:
     for segment in parts:
         if segment not in (".", ".."):
             segments.append(segment)
+        # Above the root ``..`` changes nothing (RFC 3986, 5.4.2).
         elif segment == ".." and segments not in ([], [""]):
             segments.pop()
     return "/".join((*segments, "") if parts[-1] in (".", "..") else segments)
@@ -88,6 +89,7 @@ class Prologue:
         prefix, _, local = token.text.partition(":")
         if prefix in self.prefixes:
             return self.prefixes[prefix] + _LOCAL_ESCAPE.sub(r"\1", local)
+        # ``<http://example.org/a b>`` is no IRI token because of the space: ``http:`` then looks like a prefix.
         if self.text[token.start - 1 : token.start] == "<":
             raise self._blank_inside(token)
         add = f"add PREFIX {prefix}: <...>"
@@ -119,6 +121,7 @@ class Prologue:
         base = self.base if self.base is not None else self.default
         if _SCHEME.match(reference):
             iri = reference
+        # RFC 3986, 4.2: the first segment of a relative path has no colon.
         elif ":" in re.split("[/?#]", reference, maxsplit=1)[0]:
             raise ValueError("a colon follows a scheme such as http; write ./ before a relative name with a colon")
         elif base is None:
@@ -127,6 +130,7 @@ class Prologue:
             if self.base is None:
                 self.relative[reference] = None
             iri = resolved(reference, base)
+        # Checked by the library that reads the data, so that query and data accept the same IRIs.
         return str(ox.NamedNode(iri).value)
 
     def literal(self, parts: Sequence[Token]) -> Term:
@@ -139,6 +143,7 @@ class Prologue:
                 if not _LANGUAGE.fullmatch(language.text):
                     what = f"{language.text} is not a language tag: letters and digits, up to 8 between hyphens"
                     raise QueryError(f"{what}; the direction is --ltr or --rtl", self.text, language.start)
+                # In lower case, as the readers of data write tags: terms are compared as text.
                 return f"{value}{language.text.lower()}"
             case [_, datatype]:
                 iri = self.iri(datatype)
@@ -166,6 +171,7 @@ def read_prologue(
     """
     prologue = Prologue(text, end=skip, default=default)
     if before is not None:
+        # A copy, as declarations after REGISTER must not change those before it.
         prologue = replace(before, prefixes=dict(before.prefixes), end=skip)
     read_on(prologue, words, skip)
     return prologue

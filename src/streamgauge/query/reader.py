@@ -153,6 +153,7 @@ class QueryReader(ExpressionReader):
 
     def _select(self, dataset: bool = False) -> tuple[al.Pattern, tuple[al.Var, ...]]:
         """SELECT (18.2.4, 18.2.5) and its variables; ``*`` is all visible ones without blank nodes."""
+        # A subquery has aggregates of its own.
         around, self._aggregates = self._aggregates, {}
         distinct = self._word() if self._word() in ("DISTINCT", "REDUCED") else ""
         self._says("DISTINCT", "REDUCED")
@@ -160,6 +161,8 @@ class QueryReader(ExpressionReader):
         columns = [] if self._skip("*") else self._columns()
         if dataset:
             self._dataset()
+        # The columns are read before WHERE, but their aggregates are collected in the same dictionary as those of
+        # HAVING.
         solutions = self._solutions(self._where, self._aggregates)
         self._aggregates = around
         if not columns and solutions.grouped:
@@ -201,6 +204,7 @@ class QueryReader(ExpressionReader):
             if solutions.grouped:
                 self._check_grouped(expression or var, known, token)
             if expression is not None:
+                # A note and not an error: the query is valid, but hardly what its author means.
                 if solutions.having is not None and var in al.expression_variables(solutions.having):
                     self._notes.append(
                         f"HAVING uses ?{var.name}, which SELECT computes after it (SPARQL 18.2.4), so it is unbound "
@@ -240,6 +244,7 @@ class QueryReader(ExpressionReader):
         pattern = where()
         keys = self._keys(pattern)
         self._aggregates = aggregates
+        # Aggregates in HAVING and ORDER BY belong to the same grouping as those of the columns.
         having, order, limits = self._having(), self._order(), self._limits()
         self._aggregates = None
         grouped = keys is not None or bool(aggregates)
@@ -319,6 +324,7 @@ class QueryReader(ExpressionReader):
     def _open_group(self) -> tuple[al.Pattern, list[al.Expression]]:
         """The pattern and the FILTERs of a group; triples before and after a FILTER are one BGP (5.1.1)."""
         self._must("{")
+        # A group begins new basic graph patterns, and what is open inside it is closed at its end.
         around = self._terms, self._block_number, self._scope, self._weight
         self._terms, self._block_number, self._scope = {}, next(self._blocks), "query"
         self._weigh()
@@ -342,6 +348,8 @@ class QueryReader(ExpressionReader):
                 filters.append(self._condition())
             elif self._word() in _PARTS or self._is("{"):
                 pattern, block = self._part(joined(pattern, self._block(block))), []
+                # Triples after such a part are another basic graph pattern, which may not share blank node labels with
+                # the one before.
                 self._block_number = next(self._blocks)
             else:
                 self._expect("a triple, a part like OPTIONAL or FILTER, or the } of the group")
@@ -351,6 +359,7 @@ class QueryReader(ExpressionReader):
 
     def _part(self, left: al.Pattern) -> al.Pattern:
         if self._says("OPTIONAL"):
+            # The FILTERs of an OPTIONAL are its condition: they see the variables of the left side (18.2.2.6).
             right, filters = self._open_group()
             return al.LeftJoin(left, right, reduce(_both, filters) if filters else None)
         if self._says("MINUS"):
@@ -378,6 +387,7 @@ class QueryReader(ExpressionReader):
         self._must_say("AS")
         token, var = self._token, self._variable()
         self._must(")")
+        # BIND ends the basic graph pattern, so only what is before it counts (18.2.1).
         if var in al.pattern_variables(left):
             self._refuse(f"?{var.name} already has a value: BIND needs a new variable", token)
         return al.Extend(left, var, expression)

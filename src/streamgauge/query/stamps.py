@@ -69,6 +69,7 @@ def time_term(time: int) -> Term:
 
 
 def _name(triple: Triple) -> Term:
+    # A digest, so that the same triple has the same stamp in each report and can be retimed without a table.
     digest = blake2b("\n".join(triple).encode(), digest_size=16).hexdigest()
     return f"<urn:streamgauge:stamp:{digest}>"
 
@@ -95,6 +96,7 @@ def stamped_predicates(form: al.QueryForm, graph: Term) -> frozenset[Term] | Non
     """
     predicates: set[Term] = set()
     for pattern in every_pattern(stamped(form).pattern):
+        # A variable ranges over all graphs, also over those of stamps.
         if isinstance(pattern, al.Graph) and isinstance(pattern.name, al.Var):
             return None
         if isinstance(pattern, al.Graph) and pattern.name == graph:
@@ -169,6 +171,7 @@ class _StampRewriter:
         return result
 
     def _resolved(self, call: al.Call, pattern: al.Pattern, window: Term | None) -> al.Pattern:
+        # The condition of an OPTIONAL prefers the triple pattern beside it.
         for scope in ("right", "left") if isinstance(pattern, al.LeftJoin) else ("pattern",):
             site = _nearest(call, getattr(pattern, scope), window)
             if site:
@@ -179,6 +182,7 @@ class _StampRewriter:
 
     def _put(self, call: al.Call, pattern: al.Pattern, sites: list[_Site]) -> tuple[al.Pattern, al.Var]:
         """The pattern with the sites' blocks left-joined with stamps, and the variable of the time."""
+        # A second call for the same triple pattern reads the same variable.
         variable = next(filter(None, (_known(call, pattern, site) for site in sites)), None)
         if variable is not None:
             return pattern, variable
@@ -222,6 +226,7 @@ def _sites(pattern: al.Pattern, depth: int, way: tuple[str, ...], window: Term |
             yield _Site(depth, way, pattern, window)
         case al.Graph(name=str() as name, pattern=inner) if not name.startswith(f"<{STAMPS}"):
             yield from _sites(inner, depth + 1, (*way, "pattern"), name)
+        # The right side of MINUS binds nothing that an expression could see.
         case al.Minus(left=left):
             yield from _sites(left, depth, (*way, "left"), window)
         case al.Join() | al.LeftJoin() | al.Union() | al.Filter() | al.Extend():
@@ -274,6 +279,7 @@ def _shown(call: al.Call) -> str:
 def _joined(call: al.Call, site: _Site, number: int) -> al.LeftJoin:
     """The site's block left-joined with the stamp of the named triple, whose blank nodes become variables."""
     (named,) = _named(call, site.block)
+    # The stamp is in another graph, so another basic graph pattern, where a label would be another blank node.
     blanks = (var for var in al.triple_variables(named) if var.name.startswith("_:"))
     names = {var: al.Var(f".node{var.name[2:]}") for var in blanks}
     block = al.BGP(tuple(with_names(triple, names) for triple in site.block.patterns))

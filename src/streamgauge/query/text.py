@@ -27,6 +27,7 @@ NO_VARIABLE: Final = re.compile(rf"[^{_START}{_JOINED}]")
 """A character that is not allowed in names of variables."""
 _TERMINALS: Final[dict[str, str]] = {
     "comment": r"\#[^\n\r]*",
+    # Possessive, so that an unclosed string is not tried again from each of its characters.
     "string": rf'"""(?:[^"\\]|{_CHARACTER}|"(?!""))*+"""|' + rf"'''(?:[^'\\]|{_CHARACTER}|'(?!''))*+'''|"
     rf'"(?!"")(?:[^"\\\n\r]|{_CHARACTER})*+"|' + rf"'(?!'')(?:[^'\\\n\r]|{_CHARACTER})*+'",
     "iri": r'<(?:[^\x00-\x20<>"{}|^`\\]|' + _ESCAPE + r")*>",
@@ -83,6 +84,7 @@ def tokens(text: str) -> tuple[Token, ...]:
 
 def _scan(text: str) -> Iterator[Token]:
     for match in _TOKEN.finditer(text):
+        # A byte order mark at the beginning is not part of the text.
         if match.lastgroup != "comment" and (match.start() or match[0] != "\ufeff"):
             yield Token(cast(Kind, match.lastgroup), match.group(), match.start())
             # After an unclosed string every quote would be searched to the end of the text: quadratic time.
@@ -118,6 +120,7 @@ class QueryError(MistakeError, ValueError):
         self.line, self.column = before.count("\n") + 1, position - before.rfind("\n")
         lines = text.splitlines() or [""]
         shown = lines[min(self.line, len(lines)) - 1]
+        # Of a query in one long line only the surroundings of the error are shown.
         left = 0 if len(shown) <= _SHOWN else max(0, min(self.column - 1, len(shown)) - _SHOWN // 2)
         place = f"  {shown[left : left + _SHOWN]}\n  {' ' * (self.column - 1 - left)}^"
         super().__init__(f"line {self.line}, column {self.column}: {what}\n{place}")

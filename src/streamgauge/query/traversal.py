@@ -289,7 +289,9 @@ def needs_triple(pattern: al.Pattern) -> bool:
         case al.LeftJoin(left=inner) | al.Minus(left=inner):
             return needs_triple(inner)
         case al.Group(pattern=inner, keys=keys):
+            # Without keys there is one group even for no solutions.
             return bool(keys) and needs_triple(inner)
+        # A pattern in GRAPH needs triples of another graph.
         case al.Values() | al.Graph():
             return False
         case _:

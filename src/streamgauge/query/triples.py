@@ -62,6 +62,7 @@ class TripleReader(Cursor):
         self._scope = scope
         alone = self._is("[", "(", "<<")
         subject = self._graph_node(raw)
+        # ``[ :p 1 ] .`` and ``(1 2) .`` are triples without a predicate; ``[] .`` and ``() .`` are not.
         if not (alone and raw) or self._is_verb():
             self._properties(subject, raw)
         for triple in raw:
@@ -76,6 +77,7 @@ class TripleReader(Cursor):
                 self._object(subject, way, raw)
             if not self._is(";"):
                 return
+            # The grammar allows empty predicates: ``?s :p ?o ; ; .``
             while self._skip(";"):
                 pass
             if not self._is_verb():
@@ -107,6 +109,7 @@ class TripleReader(Cursor):
             node = reifier or self._reifier(None, (subject, way, item), raw)
             self._properties(node, raw)
             self._must("|}")
+            # The next annotation block is about a new reifier.
             reifier = None
 
     def _named_reifier(self) -> al.Node | None:
@@ -176,6 +179,7 @@ class TripleReader(Cursor):
             for node in nodes
             if isinstance(node, al.Var) and node.name.startswith("_:")
         )
+        # FILTER and BIND cannot name a blank node, so in such a block all of them become hidden variables.
         names: dict[al.Node, al.Node] = {self._numbered(node, "query"): self._unseen("blank") for node in blank}
         pattern: al.Pattern = al.BGP(
             tuple(
@@ -187,6 +191,7 @@ class TripleReader(Cursor):
                 for triple in triples
             )
         )
+        # Outer terms first, which were noted last: a nested term is bound as a part of the one around it.
         for variable, parts in reversed(terms.items()):
             pattern = al.Filter(al.Call("ISTRIPLE", (variable,)), pattern)
             for function, node in zip(("SUBJECT", "PREDICATE", "OBJECT"), parts, strict=True):
@@ -238,6 +243,7 @@ class TripleReader(Cursor):
         if self._token.kind != "blank":
             return self._term("a node: a variable, an IRI, a blank node or a literal")
         label = self._take()
+        # Labels of a template are instantiated per solution and have nothing to do with those of the pattern.
         number = self._labels.setdefault(label.text, self._block_number) if self._scope != "template" else None
         if number not in (None, self._block_number):
             what = f"the blank node {label.text} also occurs in another group of patterns: use a variable for both"
@@ -246,6 +252,7 @@ class TripleReader(Cursor):
 
     def _fresh(self) -> al.Var:
         """A new blank node without a label."""
+        # The space keeps it apart from every label of the text.
         return al.Var(f"_: {next(self._fresh_names)}")
 
     def _numbered(self, node: al.Node, scope: str) -> al.Node:
@@ -260,6 +267,7 @@ class TripleReader(Cursor):
         match way:
             case al.Inverse(path=inner):
                 yield from self._expanded(item, inner, subject, scope)
+            # Only what 18.2.2.4 expands: alternatives and repetitions stay paths, as they need not be joins.
             case al.Sequence(steps=(first, *rest)):
                 middle = self._fresh() if rest else item
                 yield from self._expanded(subject, first, middle, scope)
@@ -292,6 +300,7 @@ class TripleReader(Cursor):
             self._must(")")
         else:
             way = self._negated_set() if self._skip("!") else self._predicate()
+        # In ``:p +5`` the sign belongs to the number.
         if self._is("*", "?", "+") and not self._is_signed_number():
             return al.Repeat(way, self._take().text)
         return way

@@ -164,6 +164,7 @@ class _UpdateReader(QueryReader):
         """The operations one by one; QueryError for a wrong or refused one."""
         self._check_graphs()
         while self._token.text:
+            # Blank node labels and limits are of one operation.
             self._labels, self._weight, self._number = {}, 0, self._number + 1
             yield from self._operation()
             self._check_size()
@@ -182,6 +183,7 @@ class _UpdateReader(QueryReader):
 
     def _check_size(self) -> None:
         """Raise QueryError for an update that is too long without its data."""
+        # Data are read linearly, whereas patterns and templates are planned and evaluated: they have smaller limits.
         characters = self._words[self._at - 1].end - self._data_characters
         if characters > SERVED.characters:
             self._refuse(f"{characters} characters besides data, more than {SERVED.characters}: send several updates")
@@ -272,6 +274,7 @@ class _UpdateReader(QueryReader):
         token = self._token
         for graph, triples in self._sections("template"):
             for triple in triples:
+                # Interned, as data repeat their terms, and facts are compared by identity first.
                 subject, predicate, item = (intern(self._ground(node)) for node in nodes_of(triple))
                 if not is_triple_of(subject, predicate, item):
                     self._refuse(f"a triple of the data {misplaced((subject, predicate, item))}", token)
@@ -364,6 +367,8 @@ class _UpdateReader(QueryReader):
             source = self._target("GRAPH", "DEFAULT", "")
             self._must_say("TO")
             goal = self._target("GRAPH", "DEFAULT", "")
+            # Onto itself: no effect (SPARQL 1.1 Update, 3.2.3 to 3.2.5), whereas the general form would delete the
+            # graph first.
             if source != goal:
                 yield _copied(source, goal, cleared=word != "ADD", moved=word == "MOVE")
 

@@ -69,6 +69,7 @@ def truth(expression: al.Expression) -> al.Expression:
     if isinstance(expression, al.Exists) or (isinstance(expression, al.Call) and expression.operator in _BOOLEAN):
         return expression
     plain = al.Call("!", (al.Call("!", (expression,)),))
+    # ``!!x`` is an error for an ill-typed number, which SPARQL 1.1 calls false.
     ill = al.Call("IN", (al.Call("DATATYPE", (expression,)), *_LOGICAL))
     tagged = al.Call(
         "&&", (al.Call("ISLITERAL", (expression,)), al.Call("!=", (al.Call("LANG", (expression,)), _NOTHING)))

@@ -85,6 +85,7 @@ def admit(
     streams = {window.stream for window in windows}
     greatest: int | None = None
     border = frontier(semantics, windows, t0)
+    # In system time: what is late depends on the order in which elements came, not on their own times.
     for element in sorted(elements, key=lambda element: element.sequence):
         if element.stream not in streams:
             continue
@@ -94,6 +95,7 @@ def admit(
                     f"element {element.sequence} of {element.stream} goes back from {greatest} to {element.time} ms: "
                     "sort the stream or declare a lateness bound"
                 )
+            # An element behind the greatest time but above the border changes no report that was due before it came.
             if element.time < border(greatest - semantics.lateness):
                 late.append(element)
                 continue
@@ -104,6 +106,8 @@ def admit(
 
 def arrivals(admitted: Sequence[Head], windows: Sequence[StreamWindow], tick: Tick) -> Arrivals:
     """The arrivals of admitted elements, which are in order of application time."""
+    # Ranks count triples for all windows alike, so that the views of a time-based and a count-based window can be
+    # compared.
     single = by_triple(windows, tick)
     ranked = [head for head in admitted for _ in range(head.size if single else 1)]
     return Arrivals(
@@ -120,6 +124,7 @@ def frontier(semantics: Semantics, windows: Sequence[StreamWindow], t0: int) -> 
     # and then elements at that time are late as well.
     closed = 0 if semantics.borders is Borders.CLOSED_OPEN else 1
     if Report.WINDOW_CLOSE in semantics.report:
+        # A close of a count-based window moves with every triple below it, so no earlier triple may still come.
         if any(window.window.kind == "count" for window in windows):
             return lambda watermark: watermark
         steps = [(t0 + first_close(window, semantics), window.window.slide) for window in windows]
@@ -176,6 +181,7 @@ def content(arrived: Sequence[Arrival], times: Sequence[int], stream: str, view:
 
     ``times`` are the arrivals' times (ms), ascending.
     """
+    # Ranks cut the sequence before times do: elements at one time may be seen in different reports.
     inside = arrived[max(view.after, bisect_left(times, view.first)) : view.seen]
     return tuple(
         arrival

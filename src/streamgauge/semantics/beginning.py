@@ -38,7 +38,9 @@ def begun(
     """
     if first is None or semantics.origin is Origin.FIRST:
         return semantics
+    # Elements that are older than the first by the bound may still arrive.
     earliest = first - (semantics.lateness or 0)
+    # A close at the first element's own time, [o, c), has content of before it only.
     since = earliest + (1 if _speaks_of_before(windows, semantics) else 0)
     far = _far(windows, semantics)
     if answered is not None and max(semantics.t0, since - far) <= answered < since:
@@ -47,6 +49,7 @@ def begun(
     before = first < t0 == UNSTATED
     if before or first - t0 > far or _first_instant(windows, semantics) < since:
         latest = earliest if before else max(t0, _latest_start(windows, semantics, earliest, since))
+        # By a multiple of all steps, every clock keeps its phase: t0 moves, and the instants of reports do not.
         step = lcm(semantics.time_unit, *_steps(windows, semantics))
         t0 += (latest - t0) // step * step
     moved = replace(semantics, t0=t0)
@@ -93,6 +96,7 @@ def awaited(windows: Sequence[StreamWindow], semantics: Semantics, t0: int, hori
         return ""
     since = t0 if semantics.since is None else semantics.since
     firsts = ((t0 + first_close(window, semantics), window.window.slide) for window in _timed(windows))
+    # The first close of the grid at or after ``since``; the negated floor division rounds up.
     closes = [first + max(0, -((first - since) // slide)) * slide for first, slide in firsts]
     first = min(closes, default=horizon)
     return f"the first window closes at {first:,} ms" if first > horizon else ""
@@ -105,6 +109,7 @@ def all_closed(windows: Sequence[StreamWindow], last: int) -> int:
 
 def _far(windows: Sequence[StreamWindow], semantics: Semantics) -> int:
     """FAR slides, or FAR ticks of a time-driven clock, in ms."""
+    # Then each time unit is an instant, whatever the slides are.
     ticks = semantics.tick is Tick.TIME and not semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}
     steps = [] if ticks else _steps(windows, semantics)
     return FAR * min(steps, default=semantics.time_unit)

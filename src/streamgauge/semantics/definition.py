@@ -109,6 +109,8 @@ def answered(reports: Held, query: ContinuousQuery, semantics: Semantics) -> tup
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> None:
     """Raise RefusedError for an undefined query, and for an operator that the semantics' engine lacks."""
+    # The first reason that applies is shown: fields of the semantics before parts of the query, as the remedy for those
+    # is another semantics.
     strange = not_honoured(semantics, DEFINED, "the definition")
     if reason := strange or meaningless(query, semantics) or undefined(query.form) or volatile(query.form):
         raise RefusedError(reason)
@@ -158,6 +160,7 @@ def selected(
     """The candidates, in order, whose contents satisfy the strategies about content; before the first is nothing."""
     before: Counter[tuple[int, Triple]] = Counter()
     for candidate, contents in looked:
+        # Updates compare no contents: an element is reported when it comes, even if its triples were there before.
         if semantics.content is Counting.UPDATES:
             if updates(contents, candidate.instant):
                 yield candidate, contents

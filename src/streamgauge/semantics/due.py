@@ -82,6 +82,7 @@ class TimeScopes:
 
     def _ending(self, close: int) -> View:
         at = clock_moment(close, self.arrived, self.semantics)
+        # With partial heads the first windows would begin before t0; their content does not.
         start = close - self.window.size
         first = start + 1 if self.semantics.borders is Borders.OPEN_CLOSED else start
         return View(max(start, self.t0), close, max(first, self.t0), at.last, at.seen)
@@ -117,6 +118,7 @@ class CountScopes:
 
     def closes(self, advanced_to: int) -> Iterator[RunInstant]:
         """The closes: every beta-th triple, from the omega-th on, or from the beta-th with partial heads."""
+        # Ranks are of all streams; ``self.ranks`` are those of this window's stream, by which it counts.
         for rank in self.ranks[self.first - 1 :: self.window.slide]:
             time = self.arrived.times[rank]
             if time <= advanced_to:
@@ -140,10 +142,12 @@ class CountScopes:
         return self._seen(at) >= self.window.size
 
     def _seen(self, at: RunInstant) -> int:
+        # Triples of this stream among the arrivals seen.
         return bisect_left(self.ranks, at.seen)
 
     def _upto(self, number: int, last: int) -> View:
         """The view of the last omega of the first ``number`` triples, as far as they are valid at ``last`` (ms)."""
+        # The scope ends after its newest triple, in the borders that the semantics has, so that it contains the triple.
         newest, oldest = self.ranks[number - 1], self.ranks[max(0, number - self.window.size)]
         start, end = self.arrived.times[oldest], self.arrived.times[newest]
         return View(start, end + 1 if self.half_open else end, start, last, newest + 1, oldest)
@@ -199,9 +203,11 @@ def candidates_in_order(
     Under window close they are the closes of all windows, each window shown at its latest close; otherwise the periods
     or ticks, with each window as it is then. Raises RefusedError if a clock would have more than MAX_INSTANTS.
     """
+    # Before the first instant is computed: a t0 of 1970 with times of today has billions of them.
     refuse_clock(windows, semantics, t0, advanced_to)
     scopes = [_SCOPES[window.window.kind](window, arrived, semantics, t0) for window in windows]
     if Report.WINDOW_CLOSE in semantics.report:
+        # Windows that close at the same instant are one report.
         closes = groupby(merge(*(_closes(scope, arrived, semantics, advanced_to) for scope in scopes)))
         return (
             DueReport(at.instant, tuple(scope.closed(at) for scope in scopes))
@@ -211,6 +217,7 @@ def candidates_in_order(
     return (
         DueReport(at.instant, tuple(scope.opened(at) for scope in scopes))
         for at in _ticks(arrived, semantics, t0, advanced_to)
+        # One full window suffices: beside it the others are shown as far as they are filled.
         if at.instant >= t0 and (semantics.partial_head or any(scope.whole(at) for scope in scopes))
     )
 
@@ -262,12 +269,14 @@ def _ticks(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -
 
 def _expirations(arrived: Arrivals, semantics: Semantics, t0: int, advanced_to: int) -> Iterator[RunInstant]:
     """t0, then the earliest end of a valid fact after each instant, or a period later if none ends."""
+    # Semantics refuses expiration without a period.
     assert semantics.period is not None
     instant = t0
     while instant <= advanced_to:
         at = expired_moment(instant, arrived, semantics)
         yield at
         lifetimes = zip(arrived.times[: at.seen], arrived.ends[: at.seen], strict=True)
+        # Of the facts seen at the instant only: a client learns of later ones at its next evaluation.
         ends = [end for time, end in lifetimes if end is not None and time >= t0 and end > instant]
         instant = min(ends, default=instant + semantics.period)
 

@@ -37,6 +37,7 @@ class Loaded:
     def __init__(self, contents: Contents, before: "Loaded | None" = None) -> None:
         self._contents = contents
         self._datasets: dict[_Kind, Dataset] = {}
+        # Compared once for all kinds of datasets.
         self._come = None if before is None else _come(before._contents, contents)
         self._before = None if self._come is None else before
         if before is not None:
@@ -47,6 +48,7 @@ class Loaded:
     ) -> Dataset:
         """The content as a dataset; ``grow`` adds arrivals to an earlier one, ``None`` if it has to be built anew."""
         if kind not in self._datasets:
+            # Popped, as the dataset is extended in place: the earlier content must not be asked again.
             known = self._before._datasets.pop(kind, None) if grow is not None and self._before is not None else None
             if known is None or grow is None or self._come is None:
                 known = make(self._contents)
@@ -59,6 +61,7 @@ class Loaded:
 def _come(before: Contents, now: Contents) -> Contents | None:
     """The arrivals that each window has more than before; ``None`` if an arrival was evicted."""
     pairs = list(zip(before, now, strict=True))
+    # A content that only grows begins with the earlier one.
     if any(new[: len(old)] != old for old, new in pairs):
         return None
     return tuple(new[len(old) :] for old, new in pairs)
@@ -84,6 +87,7 @@ class Snapshot:
         self.instant: int | None = None
         """The value of NOW() in ms, for a query that calls it (``at``)."""
         self._form = stamped(query.form)
+        # ``GRAPH ?g`` must not range over the graph of NOW().
         if self._now:
             self._form = spread(self._form, [f"<{name}>" for name in self._names if name is not None])
         if counting is Counting.UPDATES:
@@ -91,6 +95,7 @@ class Snapshot:
         if counting is Counting.BAG and any(map(_has_path, every_pattern(self._form.pattern))):
             raise RefusedError("property paths over a window whose content is a bag are not defined: use content = set")
         group = global_group(self._form.pattern) if empty_aggregate is not EmptyAggregate.SPARQL else None
+        # Whether anything matched cannot be read from the answer: a count of 0 and an engine's own value look alike.
         self._matches = a.Ask(group.pattern) if group else None
 
     def at(self, instant: int) -> "Snapshot":
@@ -157,12 +162,14 @@ class Snapshot:
 
     def _graph(self, name: str | None) -> Term | None:
         """The graph of a window, ``None`` for the default graph, which alone can have repeated triples (a bag)."""
+        # Bags are refused with named windows (``meaningless``), so nothing is merged here by mistake.
         return None if name is None or self._counting is Counting.BAG else f"<{name}>"
 
     def _dataset(self, contents: Contents) -> Dataset:
         """The dataset: the windows' triples in their graphs, stamps if the query reads them, and NOW()."""
         if self._counting is Counting.UPDATES:
             return Dataset(IndexedGraph(()), by_element(contents))
+        # Two windows may have the same graph: without names they share the default graph, with the static data.
         graphs: dict[Term | None, list[Triple]] = {None: list(self._static)}
         for name, inside in zip(self._names, contents, strict=True):
             graphs.setdefault(self._graph(name), []).extend(triple for arrival in inside for triple in arrival.triples)

@@ -17,6 +17,7 @@ def grows(form: al.QueryForm) -> bool:
     patterns = list(every_pattern(form.pattern))
     trees = (part for pattern in patterns for part in every_part(pattern))
     growing = all(isinstance(pattern, _GROWING) for pattern in patterns)
+    # A positive EXISTS would be monotone, but its negation is an operator above it.
     return isinstance(form, al.Select) and growing and not any(isinstance(part, al.Exists) for part in trees)
 
 

@@ -81,6 +81,7 @@ def not_honoured(
         if field.name not in _LABELS
         for value in _refused(field, getattr(semantics, field.name), honoured)
     ]
+    # In the order of ``sentences``: a caller puts the most telling one first.
     for key, sentence in (sentences or {}).items():
         if any(key in field_and_value for field_and_value in refused):
             return sentence

@@ -59,12 +59,14 @@ def refuse_jumps(
     for time in times:
         if now is not None and time - now > after - before:
             before, after = now, time
+        # Late elements go back without moving time, so they begin no jump.
         now = time if now is None else max(now, time)
     refuse_jump(windows, semantics, before, after, limit)
 
 
 def refuse_jump(windows: Sequence[StreamWindow], semantics: Semantics, before: int, after: int, limit: int) -> None:
     """Raise TimeJumpError if more than ``limit`` reports are due between ``before`` and ``after`` (ms)."""
+    # Evaluators skip the silent instants of a gap, so these cost nothing.
     if is_quiet(semantics):
         return
     instants = sum(max(0, after - before) // step for step in clock_steps(windows, semantics))

@@ -39,6 +39,7 @@ def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
     named = Counter(window.name for window in query.windows if window.name is not None)
     if twice := [name for name, times in named.items() if times > 1]:
         return f"two windows are named {twice[0]}: name each differently"
+    # A triple's occurrences exist in the default graph only: named graphs are sets, and a stamp is one per triple.
     if semantics.content is Counting.BAG and (named or uses_timestamp(query.form)):
         return "GRAPH or timestamp() over a content that is a bag is not defined: use content = set"
     if semantics.content is Counting.UPDATES and (reason := no_update(query, semantics)):
@@ -57,6 +58,7 @@ def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
         )
     try:
         stamped(query.form)
+    # The rewriting is the only place that knows where timestamp() may stand.
     except ValueError as error:
         return str(error)
     return None

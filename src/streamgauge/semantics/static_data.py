@@ -18,5 +18,6 @@ def with_matched_static(query: ContinuousQuery, semantics: Semantics) -> Continu
 
 def as_printed(query: ContinuousQuery, semantics: Semantics, dialect: str) -> Semantics:
     """The semantics for the query printed in a dialect: RSP-QL adds a window clause, which would hide static data."""
+    # With named windows the query has window clauses already, which the printer keeps.
     clothed = dialect == "rspql" and not query.window_clause and all(window.name is None for window in query.windows)
     return replace(semantics, static_data=StaticData.BESIDE) if clothed and query.static else semantics

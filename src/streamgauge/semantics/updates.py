@@ -60,6 +60,7 @@ def apart(query: al.Pattern) -> tuple[tuple[al.Pattern, ...], al.Group | None, a
         inner = inner.pattern
     if isinstance(inner, al.Group):
         return tuple(above), inner, inner.pattern
+    # Without an aggregation only the projection and what is above it belong to the SELECT; the rest is its pattern.
     projects = [place for place, operator in enumerate(above) if isinstance(operator, al.Project)]
     outer = above[: projects[-1] + 1] if projects else []
     return tuple(outer), None, outer[-1].pattern if outer else pattern  # type: ignore[union-attr]
@@ -93,6 +94,7 @@ def _in_window(pattern: al.Pattern, name: str | None) -> bool:
     if name is None:
         return not graphs
     inside = sum(isinstance(part, al.BGP) for graph in graphs for part in every_pattern(graph.pattern))
+    # Empty basic graph patterns read nothing, and stand outside of GRAPH in every group.
     every = sum(isinstance(part, al.BGP) and bool(part.patterns) for part in every_pattern(pattern))
     return all(graph.name == f"<{name}>" for graph in graphs) and inside >= every
 
@@ -108,6 +110,8 @@ def _no_groups(group: al.Group, matched: al.Pattern) -> str | None:
     """Why an element's solutions do not determine its groups; ``None`` if they do."""
     triples = (pattern for part in every_pattern(matched) if isinstance(part, al.BGP) for pattern in part.patterns)
     bound = {var for triple in triples for var in al.triple_variables(triple)}
+    # An unbound key joins with every group (SPARQL 1.1, 18.5), so an element would update groups that it has no part
+    # in.
     if any(var != key or var not in bound for var, key in group.keys) or any(
         isinstance(part, al.LeftJoin | al.Union) for part in every_pattern(matched)
     ):
@@ -126,6 +130,7 @@ def restated(form: al.QueryForm) -> al.QueryForm:
         return replace(form, pattern=_under(above, newest))
     taken = variable_names(form)
     name = next(al.Var(candidate) for number in count() if (candidate := f"element{number}") not in taken)
+    # Projected: the element's graph must not become a column that the groups or the join see.
     solutions = al.Project(al.Graph(name, matched), al.pattern_variables(matched))
     touched = al.Distinct(al.Project(newest, tuple(var for var, _ in group.keys)))
     return replace(form, pattern=_under(above, al.Join(replace(group, pattern=solutions), touched)))
