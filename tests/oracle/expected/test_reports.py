@@ -87,6 +87,8 @@ def test_candidates_come_with_what_arrived_and_what_was_late():
     due, arrived, late = all_candidates(header, query(), semantics, 20, 0)
     assert [each.instant for each in due] == [5, 10, 15, 20]
     assert (arrived.times, late) == ((1, 12), {2})
+    _due, arrived, late = all_candidates(header, query(), replace(RSPQL, lateness=9), 20, 0)
+    assert (arrived.times, late) == ((1, 3, 3, 12), set())
 
 
 def test_contents_are_what_the_windows_hold():
