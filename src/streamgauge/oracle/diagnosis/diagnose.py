@@ -65,6 +65,7 @@ def explained(run: Run, elements: Sequence[StreamElement], progress: Progress = 
     explanation = _explained(Search(run, elements), progress)
     if run.fed or explanation.ended or explanation.diagnosis.exact or not explanation.diagnosis.differs:
         return explanation
+    # Only if the first search fails: with an open end, fewer reports have to fit.
     elsewhere = _explained(Search(run, elements, open_ended=True), progress)
     return elsewhere if elsewhere.diagnosis.exact else explanation
 
@@ -78,6 +79,7 @@ def _explained(search: Search, progress: Progress) -> Explained:
             results = tried.exact() or tried.closest()
     except PatienceError as error:
         results, ended = tried.fitting, str(error)
+    # A closest model that is no closer than the declared semantics explains nothing.
     best = min((result.distance for result in results), default=differs)
     if best >= differs:
         results = []
@@ -135,6 +137,8 @@ class _Tried:
 
         Fine faults (one of many values) are tried only if they could have a shorter description than what was found.
         """
+        # In the order of the lengths of descriptions: a later stage runs only if it may still find one that is as
+        # short.
         results, length = self._one(self.search.faults), self.search.length
         if _shortest(results) + EQUAL_BITS > length.shortest(self.search.fine):
             results += self._one(self.search.fine)
@@ -241,6 +245,7 @@ class _Tried:
         """Whether a fault changes the declared reports at some t0; one that does not is not an explanation alone."""
         if fault not in self._effects:
             self._look()
+            # Compared with the declared reports at every t0: a fault that only amounts to another t0 is none.
             keys = (self.search.key(case, self.search.reports(case)) for case in self.search.cases((fault,)))
             self._effects[fault] = any(key not in self._plain for key in keys)
         return self._effects[fault]

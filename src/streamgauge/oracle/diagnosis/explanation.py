@@ -72,6 +72,7 @@ class Recorded:
         Else ``None``.
         """
         left, after = len(report.rows), at
+        # An empty report is one answer without rows.
         if left == 0:
             return at + 1
         while left > 0 and after < self.count and self.named(report, after) and self.rows(after):
@@ -120,6 +121,7 @@ class Recorded:
         """The same answers read with another grain."""
         if grain is self.grain:
             return self
+        # Shares the caches of comparisons, which do not depend on the grain.
         other = object.__new__(Recorded)
         other.__dict__.update(self.__dict__)
         other.grain = grain
@@ -152,6 +154,7 @@ def distance(
     """
     answers = merged_answers(reports, recorded, variables)
     far = len(reports) + len(answers)
+    # The band bounds the table to a stripe along its diagonal; long runs would need a quadratic one.
     band = BAND + abs(len(reports) - len(answers))
     row = {j: j for j in range(min(len(answers), band) + 1)}
     best = far
@@ -262,6 +265,7 @@ def _may_end(task: FittingTask, i: int) -> bool:
 
 def _advance(task: FittingTask, i: int, layers: list[dict[tuple[int, Carry], _Step]], bound: int) -> None:
     """Follow every state of a layer. A slip for surplus answers stays in the layer, so new states are queued behind."""
+    # In the order of answers explained: a slip within the layer only leads to later ones.
     pending = sorted(layers[i], key=lambda key: key[0])
     for j, carry in pending:
         here = layers[i][j, carry]
@@ -291,6 +295,7 @@ def _onward(task: FittingTask, i: int, j: int, carry: Carry) -> Iterator[_Onward
         for slip in task.slips:
             for di, dj in slip.moves(place):
                 if i + di <= len(task.reports) and j + dj <= task.recorded.count:
+                    # A slip that uses no report leaves the carried state and its cost to the report itself.
                     yield (i + di, j + dj, carried if di else carry), cost + 1 if di else 1, slip, place
 
 
@@ -302,6 +307,7 @@ def _after_the_end(task: FittingTask, j: int, carry: Carry) -> Iterator[_Onward]
     place = ExplanationPlace(end, j, task.reports[-1], task.reports, task.recorded)
     for slip in task.slips:
         for di, dj in slip.moves(place):
+            # Only slips that use no report, as none is left.
             if di == 0 and j + dj <= task.recorded.count:
                 yield (end, j + dj, carry), 1, slip, place
 

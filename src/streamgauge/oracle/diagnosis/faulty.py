@@ -53,6 +53,7 @@ def _of_stars(bgp: al.BGP, every: Iterable[Triple]) -> set[Triple]:
     triples: set[Triple] = set()
     for star in stars.values():
         matching = [[triple for triple in every if _matches(pattern, triple)] for pattern in star]
+        # A subject that lacks one pattern of its star cannot be a part of any match, whatever the window.
         subjects: set[Term] = set.intersection(*({triple[0] for triple in matched} for matched in matching))
         triples.update(triple for matched in matching for triple in matched if triple[0] in subjects)
     return triples
@@ -140,6 +141,7 @@ class Arrived:
         self._kept = [self._reduced(arrival) for arrival in self._arrived]
         self._reduced_only = [kept for kept in self._kept if kept is not None]
         self._places = [0, *accumulate(int(kept is not None) for kept in self._kept)]
+        # Then a content is a range of ranks, and equal ranges share an object, by whose identity answers are cached.
         self._plain = len({e.stream for e in admitted}) <= 1 and all(e.until is None for e in admitted)
         self._views: dict[tuple[str, int, int, int, int], HeldContent] = {}
         self._known: dict[tuple[int, int], HeldContent] = {}
@@ -159,6 +161,7 @@ class Arrived:
             inside = tuple(rule(held_content.inside, self._element))
             reduced = (self._reduced(arrival) for arrival in inside)
             left = HeldContent(inside, tuple(arrival for arrival in reduced if arrival is not None))
+            # Content and rule are stored too, or their identities could be those of later objects.
             self._ruled[key] = (held_content, rule, left)
         return self._ruled[key][2]
 
@@ -174,6 +177,7 @@ class Arrived:
         """The content of a single stream without ends of validity: a range of ranks, equal for many views."""
         low = max(view.after, bisect_left(self._times, view.first))
         high = max(low, min(view.seen, bisect_right(self._times, view.last)))
+        # All empty contents are one object.
         if low == high:
             low = high = 0
         if (low, high) not in self._known:
@@ -282,6 +286,7 @@ class Simulator:
         matches = self._new_solver(case, matches_query(case.query)) if case.gate else None
         for due, contents in self.due(case):
             if case.gate is not None and matches is not None:
+                # A gate sees all matches so far, also those of reports that it kept back.
                 seen.append(self._answer(matches, contents, due.instant))
                 if not case.gate(seen):
                     continue
@@ -416,6 +421,7 @@ class Simulator:
 
     def _new_solver(self, case: Case, query: ContinuousQuery) -> tuple[int, Snapshot]:
         counting, empty = case.semantics.content, case.semantics.empty_aggregate
+        # Without an aggregate the field has no effect, and cases that differ in it only share a solver.
         if not aggregates(query.form):
             empty = EmptyAggregate.SPARQL
         if case.keeps is not None:

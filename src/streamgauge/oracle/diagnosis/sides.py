@@ -30,6 +30,7 @@ def connected(patterns: Iterable[al.TriplePattern]) -> tuple[Side, ...]:
     """Groups of triple patterns that share a subject, or of which one's object is the other's subject."""
     groups: list[list[al.TriplePattern]] = []
     for pattern in patterns:
+        # One pattern may connect several groups, which then become one.
         linked = [group for group in groups if any(_linked(pattern, other) for other in group)]
         groups = [group for group in groups if group not in linked]
         groups.append([*(other for group in linked for other in group), pattern])

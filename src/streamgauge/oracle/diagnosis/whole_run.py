@@ -113,6 +113,7 @@ class WholeRunFit(NamedTuple):
 def tried(session: "SparkSession", run: Run, stream: Place, explained: Explained) -> WholeRunFit | None:
     """The fit of the best model over the whole run (``run`` lacks rows); ``None`` if it cannot be judged in tables."""
     result = explained.found[0] if explained.found else None
+    # A model with slips names single reports of the prefix and says nothing about later ones.
     if result is None or result.fit is not None or (header := declared_by(run.header, result.case)) is None:
         return None
     from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables
@@ -136,5 +137,6 @@ def declared_by(header: RunHeader, case: Case) -> RunHeader | None:
     # The definition does not judge an engine that runs on it.
     if header.evaluator == "definition":
         return None
+    # The t0 that the search found: searching again over the whole run could find another.
     semantics = replace(case.semantics, origin=Origin.FIXED, t0=case.t0)
     return replace(header, query=case.query, semantics=semantics)

@@ -99,6 +99,7 @@ def portions(reports: Iterable[DueReport], windows: int) -> Iterator[DuePortion]
     before, own = DueTable.of((), windows), _next(together, windows)
     while following := _next(together, windows):
         yield DuePortion(own.after(before), len(before), final=False)
+        # The last report only: differences and changes of content refer to the report before.
         before, own = own.take([len(own) - 1]), following
     yield DuePortion(own.after(before), len(before), final=True)
 

@@ -39,6 +39,7 @@ def extent(table: DataFrame, streams: Collection[str]) -> Extent:
         0,
         0,
     )
+    # A window without partitions would sort the whole stream in one task.
     within = Window.partitionBy("block").orderBy("sequence")
     back = (fn.col("time") < fn.lag("time").over(within)).alias("back")
     blocks = _heads(table, streams).select("block", "time", back).groupBy("block")
@@ -48,6 +49,7 @@ def extent(table: DataFrame, streams: Collection[str]) -> Extent:
     ordered, greatest, reached = True, None, dict[int, int]()
     for block, least, largest, goes_back in extents:
         ordered &= not goes_back and (greatest is None or least >= greatest)
+        # Null before the first block: there nothing can be late.
         if greatest is not None:
             reached[block] = greatest
         greatest = largest if greatest is None else max(greatest, largest)
@@ -77,6 +79,7 @@ def admitted(
     back = heads.select("sequence", "time", before.alias("before")).filter("time < before")
 
     def is_late(times: pa.Array, greatest: pa.Array) -> pa.Array:
+        # Not an expression of Spark: the border of late elements has one definition, for all evaluators.
         border, bound = frontier(semantics, windows, t0), semantics.lateness or 0
         pairs = zip(times.to_pylist(), greatest.to_pylist(), strict=True)
         return pa.array([time < border(reached - bound) for time, reached in pairs], pa.bool_())

@@ -53,10 +53,12 @@ def by_definition(
         loaded: Loaded | None = None
         for unit, report, contents in chosen:
             loaded = Loaded(contents, loaded)
+            # Also a unit without answers has this row, so that its report is known to be due.
             yield unit, None, size(contents, semantics.content)
             for row in snapshot.at(report.instant).rows(contents, loaded):
                 yield unit, list(row), 0
 
+    # Read twice, for the heads and for the rows; computing the answers again would double the cost of a verdict.
     kept = _by_stretch(session, stream, due, query, semantics, answer).persist(StorageLevel.DISK_ONLY)
     heads = kept.filter("row is null").select("unit", "size").toArrow().sort_by("unit")
     sizes = zip(*(heads.column(name).to_pylist() for name in ("unit", "size")), strict=True)

@@ -146,6 +146,7 @@ def _collected(frame: DataFrame) -> pa.Table:
     try:
         return frame.toArrow()
     except JOB_ERRORS as error:
+        # The job raises inside of a task, and Spark passes on the text only.
         if AMBIGUOUS not in str(error):
             raise
         what = AMBIGUOUS.removeprefix("streamgauge: ")
@@ -153,6 +154,7 @@ def _collected(frame: DataFrame) -> pa.Table:
 
 
 def _tuples(terms: Sequence[Sequence[str | None]], count: int) -> Iterable[Row]:
+    # ASK and a projection of nothing have rows without columns.
     return zip(*terms, strict=True) if terms else iter([()] * count)
 
 
@@ -171,6 +173,7 @@ def _wanted(
     fit(session, sum(head.size for head in header.elements))
     due, arrived, late = all_candidates(header, query, semantics, advanced_to, t0)
     seen = _seen(session, table, query, late)
+    # Ranking needs an order over the whole stream, so it is left out where times alone decide.
     if cuts(due, arrived.times):
         seen = _ranked(session, seen, arrived, query, semantics)
     contents_ = contents(seen, due, query.windows, semantics.content, semantics.changes)

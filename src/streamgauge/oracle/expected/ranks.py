@@ -49,8 +49,10 @@ def arrived(table: DataFrame, triples: int, windows: Sequence[StreamWindow], sem
     until = [UNTIL.name] if UNTIL.name in table.columns else []
     collected = heads.select("time", "sequence", "stream", *until).toArrow()
     times, sequences = (collected.column(name).to_numpy() for name in ("time", "sequence"))
+    # Of two keys the last one is the primary one.
     order = np.lexsort((sequences, times))
     ordered = collected.take(order)
+    # One string per stream, not one per arrival.
     streams = ordered.column("stream").combine_chunks().dictionary_encode()
     names = streams.dictionary.to_pylist()
     ends = tuple(ordered.column(UNTIL.name).to_pylist()) if until else (None,) * len(order)
@@ -83,11 +85,13 @@ def ranked(table: DataFrame, arrivals: Arrivals, windows: Sequence[StreamWindow]
     if not len(times):
         return table.withColumn(RANK, fn.lit(0).cast("long"))
     first = int(times[0])
+    # Blocks of time and not of ranks: a row's block must follow from the row alone.
     width = max(1, (int(times[-1]) - first) * _BLOCK // len(times))
     blocks = np.unique((times - first) // width)
     offsets = np.searchsorted(times, blocks * width + first)
     begins = fn.create_map(*(fn.lit(int(part)) for pair in zip(blocks, offsets, strict=True) for part in pair))
     block = fn.floor((fn.col("time") - first) / width)
     order = Window.partitionBy(block).orderBy("time", "sequence", *(["position"] if by_triple(windows, tick) else []))
+    # Without ranks for triples all rows of an element share one.
     within = fn.row_number() if by_triple(windows, tick) else fn.dense_rank()
     return table.withColumn(RANK, (begins[block] + within.over(order) - 1).cast("long"))

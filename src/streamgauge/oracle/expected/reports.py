@@ -121,6 +121,7 @@ class Valid:
 
     def at(self, instant: int) -> tuple[Row, ...]:
         """The bag of rows over the facts that are valid at an instant (ms)."""
+        # Between two borders the same facts hold, so one answer serves all instants there.
         state = bisect_right(self._borders, instant)
         if state not in self._rows:
             self._rows[state] = self._answer(instant)
@@ -228,6 +229,7 @@ class Definition:
 
 def _looked_at(semantics: Semantics) -> Semantics:
     """The semantics without the fields that only decide which part of an answer is sent, not the contents."""
+    # Contents are most of the cost, and a verdict often asks for them again under another operator.
     return replace(semantics, r2s=R2S.RSTREAM, notify_empty=True, since=None, answers=Counting.BAG)
 
 
@@ -256,6 +258,7 @@ SPARK_HONOURED: Final = SHARED | {"content": (Counting.SET, Counting.BAG)}
 
 def refuse_spark(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """Why Spark cannot compute the expected answers, or ``None``; the definition may."""
+    # Late: the definition needs no Spark.
     from streamgauge.spark.exists import refuse as refuse_query
 
     try:

@@ -24,6 +24,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _others(aggregate: al.Aggregate) -> Iterator[al.Aggregate]:
+    # SAMPLE and GROUP_CONCAT have several legal values; COUNT(*) has no argument for another function.
     if aggregate.function not in FUNCTIONS or aggregate.argument is None:
         return
     yield replace(aggregate, distinct=not aggregate.distinct)

@@ -69,6 +69,7 @@ class _Jitter:
         due = self.due[i]
         starts = (begun,) if self.shared and i else self._moves(due.views[0].first)
         for start, end in product(starts, self._moves(due.views[0].last + 1)):
+            # A shared border was paid for at the report before, whose end it is.
             cost = (end != 0) + (start != 0 and not (self.shared and i))
             report, now = self._report(due, start, end, before)
             yield cost, (end if self.shared else 0, now), report
@@ -76,6 +77,7 @@ class _Jitter:
     def _moves(self, border: int) -> tuple[int, ...]:
         """The moves of a border (ms) that change its window: 0, and just past each element within one time unit."""
         unit, times = self.case.semantics.time_unit, self.case.stream.times
+        # Only these moves change a content; between two elements all are equal.
         near = times[bisect_left(times, border - unit) : bisect_left(times, border + unit)]
         return tuple(dict.fromkeys((0, *(time - border + (time >= border) for time in near))))
 
@@ -89,6 +91,7 @@ class _Jitter:
         rows = self.rows_at(moved)
         if rows is None:
             return None, before
+        # Under Rstream the answer before does not matter: without it more states are equal.
         now = rows if self.r2s is not R2S.RSTREAM else ()
         sent = list(
             streamed(

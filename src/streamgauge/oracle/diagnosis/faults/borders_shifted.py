@@ -57,6 +57,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         same = _least(low, high)
         how = "late" if same > 0 else "early"
         part = Part(f"windows {abs(same):,} ms {how}", f"Every window starts and ends {abs(same):,} ms {how}.")
+        # Half of the bits of a pair of borders, as one number moves both.
         choice = max(log2(shift.pairs) / 2 + 1 for shift in shifts.values())
         yield Fault(part, "shift", partial(_shifted, same=same), seen.case.t0, choice=choice)
     sentence = (
@@ -64,6 +65,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         f"{_range([start for start, _ in moved])} ms, ends by {_range([end for _, end in moved])} ms."
     )
     part = Part("borders of each window moved", sentence)
+    # A bit for each window, whether it moved, and the choice among all borders for those that did.
     choice = len(shifts) + sum(log2(shift.pairs) for shift in shifts.values() if any(shift.least))
     yield Fault(part, "shift", partial(_each_shifted, shifts=shifts), seen.case.t0, choice=choice)
 
@@ -91,6 +93,7 @@ def _shifts(seen: Seen) -> Mapping[int, Shift]:
         for at, report in enumerate(paired):
             view = report.views[0]
             fit = search.fit(view, seen.recorded.rows(at), None)
+            # One window that fits nowhere refutes the fault.
             if (fit.precision, fit.recall) != (1.0, 1.0):
                 return {}
             pairs = len(contents.firsts(view)) * len(contents.lasts(view))

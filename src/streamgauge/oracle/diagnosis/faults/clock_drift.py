@@ -41,6 +41,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     first = _first(seen.case)
     running = _rates(seen, partial(_running, window=window))
     behind = _rates(seen, partial(_falling_behind, window=window, first=first))
+    # Round rates first: of rates with equal answers they are the more likely ones, and the search is bounded.
     yield from _faults(seen.case, ROUND, ROUND)
     yield from _faults(seen.case, running, behind)
 
@@ -81,6 +82,7 @@ def _rates(seen: Seen, crossings: Callable[[int], Iterator[Fraction]]) -> list[F
     offsets = [time - t0 for time in seen.case.stream.times if time > t0]
     rates = {rate for offset in offsets for rate in crossings(offset) if abs(rate) <= MAX_RATE}
     ordered = sorted({*rates, -MAX_RATE, Fraction(0), MAX_RATE})
+    # Fractions, as a border that is hit exactly decides about the element on it.
     between = [(low + high) / 2 for low, high in pairwise(ordered)]
     return sorted({*rates, *between} - {Fraction(0), *ROUND}, key=abs)[:MAX_RATES]
 
@@ -137,6 +139,7 @@ def _delayed(case: Case, due_report: DueReport, rate: Fraction) -> DueReport:
     delay = rate * (due_report.instant - case.t0 - _first(case))
 
     def moved(view: View) -> View:
+        # A partial head starts where the engine does, whatever its clock shows.
         start = view.first if view.first == case.t0 else ceil(view.first + delay)
         return _between(case, view, start, ceil(view.last + 1 + delay) - 1)
 

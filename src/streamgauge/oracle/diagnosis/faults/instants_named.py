@@ -17,6 +17,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     if len(windows) != 1 or windows[0].window.kind != "time" or Report.WINDOW_CLOSE not in case.semantics.report:
         return
     named = [instant for at in range(seen.recorded.count) if (instant := seen.recorded.instant(at)) is not None]
+    # Answers without instants fit any name.
     if not named or len(named) < seen.recorded.count:
         return
     part = Part("answers named by the window's start", "Every answer names the start of its window, not its close.")

@@ -18,6 +18,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 def _all(case: Case) -> Case:
     ordered = sorted(case.stream.elements, key=lambda element: (element.time, element.sequence))
+    # Renumbered in the order of time, so that no element is late and none is out of order.
     stream = Stream(replace(element, sequence=at) for at, element in enumerate(ordered))
     return replace(case.under(lateness=None), stream=stream)
 

@@ -25,6 +25,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _retype(case: Case, kind: str) -> Case:
+    # The same numbers recur in most windows, and parsing a term is slow.
     known: dict[Term, Term] = {}
     canonical = Canonical()
 

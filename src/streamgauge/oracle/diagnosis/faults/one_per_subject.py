@@ -54,6 +54,7 @@ def _kept(inside: Sequence[Arrival], element: Callable[[Arrival], int], keys: Ke
     together: dict[int, list[Triple]] = defaultdict(list)
     for arrival in inside:
         together[element(arrival)] += arrival.triples
+    # Of the whole element, also where arrivals are single triples: a fact group is not cut.
     keyed = {number: keys(triples) for number, triples in together.items()}
     holder: dict[Hashable, int] = {}
     for number, of_triples in keyed.items():  # in order of time

@@ -20,6 +20,7 @@ def _together(places: Sequence[ExplanationPlace]) -> float:
 
 
 def _head(place: ExplanationPlace) -> Iterator[Move]:
+    # Not all of them: that nothing was reported is a lost tail.
     if place.j == 0 and place.i < len(place.reports) - 1:
         yield 1, 0
 

@@ -32,6 +32,7 @@ def _lost(place: ExplanationPlace) -> Iterator[Move]:
     left, after = Counter(place.report.rows), place.j
     if not left:
         return
+    # Then a report of which all rows are lost has no answer at all.
     if place.recorded.by_row:
         yield 1, 0
     while after < place.recorded.count and place.recorded.named(place.report, after):

@@ -15,5 +15,6 @@ def proposals(_seen: Seen) -> Iterator[Fault]:
 
 
 def _change(case: Case) -> Case:
+    # Empty windows are reported too, once the gate is open.
     report = case.semantics.report - {Report.NON_EMPTY}
     return replace(case.under(report=report, notify_empty=True), gate=any)

@@ -28,6 +28,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     ):
         times.sort()
         largest = max((bisect_right(times, time + longest) - bisect_left(times, time) for time in times), default=0)
+        # A cap that no content reaches changes nothing.
         caps = range(1, min(largest, MAX_CAPS + 1))
         for cap in caps if unit == "element" or uneven else ():
             for which in ("newest", "oldest"):

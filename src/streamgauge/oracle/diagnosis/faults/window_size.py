@@ -29,6 +29,7 @@ def others(window: Window, unit: int) -> Iterator[Window]:
     for other in sizes:
         if other > 0:
             yield Window(other, slide, kind)
+            # A tumbling window of another size usually still tumbles.
             if slide == size:
                 yield Window(other, other, kind)
     yield from (Window(size, other, kind) for other in slides if other > 0)

@@ -23,6 +23,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         return
     window, step = windows[0], _step(seen)
     sizes = [other for other in _grid(window) if _possible(seen, other, step)] + _read(seen, window, step)
+    # ``window_size`` proposes these, with a shorter description.
     simpler = {window, *others(window, seen.case.semantics.time_unit)}
     nearest = sorted({*sizes} - simpler, key=lambda size: (not _as_many(seen, size), *_apart(size, window)))
     for other in nearest[:MAX_PAIRS]:
@@ -64,6 +65,7 @@ def _possible(seen: Seen, other: Window, step: int) -> bool:
         return other.slide == declared.slide  # a pure RANGE has no use for the slide
     if other.kind != "time" or Report.WINDOW_CLOSE not in case.semantics.report:
         return True
+    # Closes are multiples of the slide, so the distances between recorded instants are, too.
     if step % other.slide:
         return False
     if seen.recorded.by_row:
