@@ -54,7 +54,6 @@ def uncut(query: ContinuousQuery) -> UncutQuery | None:
     computed = [pair for pair in zip(named, keys, strict=True) if pair[0] != pair[1][0]]
     extended = reduce(lambda inner, pair: a.Extend(inner, pair[0], pair[1][0]), computed, below)
     variables = tuple(dict.fromkeys((*columns, *named)))
-    # here.
     # With a key as a further column, rows that differ in it only would not be merged.
     if distinct and len(variables) > len(columns):
         return None
