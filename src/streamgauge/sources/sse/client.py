@@ -15,6 +15,7 @@ from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import FormatError
 from streamgauge.model.mistake import obstacle
 from streamgauge.outgoing.clients import ExchangeLimits, OversizedError, client
+from streamgauge.outgoing.failures import TRANSIENT
 from streamgauge.outgoing.guarded import PORTS
 from streamgauge.sources.backoff import Backoff
 from streamgauge.sources.contract import Address, Position, SourceError
@@ -23,8 +24,6 @@ from streamgauge.sources.sse.events import END, MISSED, EventParser, ServerEvent
 
 _FIRST = 5.0
 """Timeout (s) of the first connection."""
-_PASSING = {408, 425, 429, 500, 502, 503, 504}
-"""Transient status codes, after which the client reconnects."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +189,7 @@ class SseSource(RefusalReport):
         self._trouble = f"the server responds with {response.status_code}, {kind}: expected text/event-stream"
         # 204 tells a client to stop reconnecting (WHATWG HTML, 9.2).
         self._over = response.status_code == 204
-        if not self._over and response.status_code not in _PASSING:
+        if not self._over and response.status_code not in TRANSIENT:
             raise SourceError(f"{address.text}: {self._trouble}")
         return None
 

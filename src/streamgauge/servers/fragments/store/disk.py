@@ -47,17 +47,17 @@ _SUM: Final = 4
 _RESIDUE: Final = 0x2144DF1C
 """The CRC-32 of any bytes followed by their own CRC-32 in little-endian order: a property of the polynomial."""
 _SEAL_FORM: Final = Struct(">16sQQQ")
-_KINDS: Final = {
-    **{ord("0") + number: f"a block of order {number}" for number in range(6)},
-    **{ord("A") + number: "a block of history" for number in range(8)},
-    ord("e"): "a block of ends by time",
-    ord("k"): "a block of ends by quad",
-    ord("l"): "a remembered change",
-    ord("m"): "a mark of the store",
-    ord("n"): "the number of a term",
-    ord("s"): "the size of a block",
-    ord("t"): "the text of a term",
+KINDS: Final = {
+    **dict.fromkeys(b"012345", "blocks of orders"),
+    **dict.fromkeys(b"ABCDEFGH", "blocks of history"),
+    **dict.fromkeys(b"ek", "blocks of ends"),
+    ord("l"): "logged changes",
+    ord("m"): "marks",
+    ord("n"): "numbers of terms",
+    ord("s"): "sizes of blocks",
+    ord("t"): "texts of terms",
 }
+"""What records are, in the plural, by the first byte of their keys."""
 
 
 def with_checksum(key: bytes, value: bytes) -> bytes:
@@ -84,7 +84,7 @@ def _read_seal(record: bytes) -> Seal | None:
 
 def record_name(key: bytes) -> str:
     """A description of a record, for messages."""
-    return f"{_KINDS.get(key[0], 'a record of no known kind') if key else 'a record without a key'} ({key[:24].hex()})"
+    return f"one of its {KINDS.get(key[0], 'others') if key else 'others'} ({key[:24].hex() or 'without a key'})"
 
 
 def data_file(folder: Path) -> Path:

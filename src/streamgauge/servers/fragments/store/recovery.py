@@ -16,16 +16,6 @@ from streamgauge.servers.fragments.store.lmdb_file import LmdbFile, MetaPage, Pa
 from streamgauge.servers.fragments.store.quad_keys import KEY, TIME, WIDTH, quad_key, time_of
 
 _ORDERS: Final = b"012345"
-_RECORD_KINDS: Final = {
-    **dict.fromkeys(_ORDERS, "blocks of orders"),
-    **dict.fromkeys(b"ABCDEFGH", "blocks of history"),
-    **dict.fromkeys(b"ek", "blocks of ends"),
-    ord("l"): "logged changes",
-    ord("m"): "marks",
-    ord("n"): "numbers of terms",
-    ord("s"): "sizes of blocks",
-    ord("t"): "texts of terms",
-}
 
 
 def verify(folder: Path) -> Inspection:
@@ -43,7 +33,7 @@ def verify(folder: Path) -> Inspection:
     if disk.data_file(folder).exists():
         try:
             for key, _ in _sound(folder, inspection):
-                inspection.count(_RECORD_KINDS.get(key[0], "others"))
+                inspection.count(disk.KINDS.get(key[0], "others"))
         except disk.FolderError as error:
             inspection.note(disk.data_file(folder).name, str(error).partition("damaged: ")[2])
     return inspection
