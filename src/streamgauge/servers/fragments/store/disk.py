@@ -57,7 +57,7 @@ KINDS: Final = {
     ord("s"): "sizes of blocks",
     ord("t"): "texts of terms",
 }
-"""What records are, in the plural, by the first byte of their keys."""
+"""The names of records, in the plural, by the first byte of their keys."""
 
 
 def with_checksum(key: bytes, value: bytes) -> bytes:

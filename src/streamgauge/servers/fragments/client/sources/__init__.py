@@ -245,6 +245,11 @@ class FirstResponse:
     web: CachingHttpClient
     reach: AddressRules
 
+    @property
+    def rdf(self) -> Response | None:
+        """The response, if it is a document in RDF."""
+        return None if self.response is None or rdf_syntax(self.response) is None else self.response
+
 
 class SourceKind(Protocol):
     """The contract of every module in this folder."""
@@ -275,9 +280,9 @@ async def open_source(address: str, web: CachingHttpClient) -> LinkedDataSource:
         source = await kind.recognise(first)
         if source is not None:
             return source
-    if first.response is not None and rdf_syntax(first.response) is not None:
+    if first.rdf is not None:
         # Parsed now, so that an invalid document fails when the source is opened, not at the first poll.
-        read_quads(first.response, web.limits.quads)
+        read_quads(first.rdf, web.limits.quads)
         return DocumentSource(first.address, web, first.reach)
     raise first.refused or LinkedDataError(
         start,

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from streamgauge.servers.fragments import QuadPattern
-from streamgauge.servers.fragments.client import Binding, FetchedQuads, LinkedDataSource, combined, rdf_syntax
+from streamgauge.servers.fragments.client import Binding, FetchedQuads, LinkedDataSource, combined
 from streamgauge.servers.fragments.client.pages import PageReader
 from streamgauge.servers.fragments.client.sources import FirstResponse, WholeSource, matching_quads
 
@@ -17,9 +17,9 @@ RANK: Final = 90
 
 async def recognise(first: FirstResponse) -> LinkedDataSource | None:
     """A source whose first page links to a next one."""
-    if first.response is None or rdf_syntax(first.response) is None:
+    if first.rdf is None:
         return None
-    leaf = await PageReader(first.web, first.reach).of(first.response, first.address)
+    leaf = await PageReader(first.web, first.reach).of(first.rdf, first.address)
     return None if leaf.page.following is None else CollectionSource(first.address, first.web, first.reach)
 
 

@@ -21,7 +21,6 @@ from streamgauge.servers.fragments.client import (
     LinkedDataSource,
     UnavailableError,
     combined,
-    rdf_syntax,
     read_patch,
 )
 from streamgauge.servers.fragments.client.pages import SIZE, VALUES, PageReader, PageResponse, SearchForm
@@ -206,11 +205,11 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
             "speaks the dialect of the 2015 prototype (a form with rdf:context, four terms in Turtle), which is not"
             " read: serve the data as Quad Pattern Fragments",
         )
-    if rdf_syntax(first.response) is None:
+    if first.rdf is None:
         return None
     pages = PageReader(first.web, first.reach)
     with first.web.round():
-        leaf = await pages.of(first.response, first.address)
+        leaf = await pages.of(first.rdf, first.address)
         if not leaf.page.forms:
             return None
         leaf = await _entry(pages, leaf, first.address)

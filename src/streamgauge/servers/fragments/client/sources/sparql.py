@@ -21,7 +21,6 @@ from streamgauge.servers.fragments.client import (
     UnavailableError,
     combined,
     naming_of,
-    rdf_syntax,
     read_quads,
 )
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
@@ -48,7 +47,9 @@ _SEEDS: Final = 200
 async def recognise(first: FirstResponse) -> LinkedDataSource | None:
     """An endpoint with a service description, or one that answers ASK {} and has no RDF at its bare address."""
     described = _described(first)
-    if described is None and (_is_rdf(first) or isinstance(first.refused, (RefusedAddressError, UnavailableError))):
+    if described is None and (
+        first.rdf is not None or isinstance(first.refused, (RefusedAddressError, UnavailableError))
+    ):
         return None
     endpoint = SparqlSource(described or first.address, first.web, first.reach)
     if described is not None:
@@ -61,20 +62,16 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
     return endpoint if isinstance(solutions, ox.QueryBoolean) else None
 
 
-def _is_rdf(first: FirstResponse) -> bool:
-    return first.response is not None and rdf_syntax(first.response) is not None
-
-
 def _described(first: FirstResponse) -> str | None:
     """The endpoint's address by its service description (SPARQL 1.1 Service Description), if there is one."""
-    if first.response is None or not _is_rdf(first):
+    if first.rdf is None:
         return None
-    statements = read_quads(first.response, first.web.limits.quads)
+    statements = read_quads(first.rdf, first.web.limits.quads)
     services = [s for s, p, o, _ in statements if p.endswith("#type>") and o == f"<{_SERVICE}Service>"]
     if not services:
         return None
     ends = [plain(o) for s, p, o, _ in statements if s in services and p == f"<{_SERVICE}endpoint>"]
-    return first.reach.link(first.response.address, ends[0]) if ends else first.response.address
+    return first.reach.link(first.rdf.address, ends[0]) if ends else first.rdf.address
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,7 +20,6 @@ from streamgauge.servers.fragments.client import (
     Response,
     StatusError,
     combined,
-    rdf_syntax,
     read_quads,
 )
 from streamgauge.servers.fragments.client.shapes import ShapeGraph, described
@@ -39,9 +38,9 @@ _NEVER: Final = (float("-inf"), "")
 
 async def recognise(first: FirstResponse) -> LinkedDataSource | None:
     """A source whose first response has members, relations or a view in TREE's vocabulary."""
-    if first.response is None or rdf_syntax(first.response) is None:
+    if first.rdf is None:
         return None
-    statements = read_quads(first.response, first.web.limits.quads)
+    statements = read_quads(first.rdf, first.web.limits.quads)
     if not {predicate for _, predicate, *_ in statements} & {_MEMBER, _RELATION, _VIEW}:
         return None
     return TreeSource(first.address, first.web, first.reach)
