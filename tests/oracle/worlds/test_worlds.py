@@ -54,6 +54,10 @@ SOURCES: dict[str, tuple[str, list[str]]] = {
     "offset": ("{ SELECT ?s ?c { ?s :v ?c } OFFSET 1 }", [literal(1, "integer"), literal(2, "integer")]),
     "text": ("{ ?s :v ?o BIND(STR(?o + 0.5) AS ?c) }", [literal("0.5", "decimal"), literal("1.5", "decimal")]),
     "tag": ("{ ?s :v ?o BIND(LANG(?o) AS ?c) }", ['"x"@en-gb', '"y"@en-gb', '"x"@de-at']),
+    "failing": ("{ SELECT ?s (SAMPLE(IF(?o < 2, ?o, ?u)) AS ?c) { ?s :v ?o } GROUP BY ?s }",
+                [literal(1, "integer"), literal(2, "integer"), '"a"']),
+    "greatest of errors": ("{ SELECT ?s (MAX(IF(?o < 7, ?o, ?u)) AS ?c) { ?s :v ?o } GROUP BY ?s }",
+                           [literal(n, "integer") for n in (1, 2, 7)]),
     "extension": ("?s :v ?c ; :w ?o FILTER(?c != ?o)", ['"x"@en', '"x"^^<urn:t>', '"y"^^<urn:t>']),
 }  # fmt: skip
 CONSTANTS = [literal(1, "integer"), literal(2, "integer"), literal("50.0002", "decimal"), '"a b"', '"en-gb"', '"1"']
@@ -75,6 +79,8 @@ ONE = [
     "{A} FILTER EXISTS {{ ?s :w ?t FILTER(?t {op} ?c) }}",
     "{A} FILTER(?c {op} {k})",
     "{A} FILTER(!(?c {op} {k}) || ?c = {l})",
+    "{A} FILTER(EXISTS {{ ?x{n} :w ?y{n} }} && ?c {op} {k})",
+    "{A} VALUES ?c {{ {k} {l} }}",
     "{{ {A} }} UNION {{ ?s :w ?c }}",
     "{{ {A} }} BIND(IF(?c {op} {k}, 'up', 'down') AS ?z{n})",
     "{{ {A} }} BIND(STRLEN(STR(?s)) AS ?y{n}) FILTER(BOUND(?c))",
@@ -82,6 +88,8 @@ ONE = [
     "{{ SELECT ?s (COUNT(DISTINCT ?c) AS ?t) {{ {A} ?s :w ?x }} GROUP BY ?s }}",
     "{{ SELECT (MIN(?d) AS ?c) {{ {{ SELECT (?c AS ?d) {{ {A} }} }} }} }}",
     "{{ SELECT ?c (COUNT(?s) AS ?t) {{ {A} }} GROUP BY ?c HAVING(COUNT(*) > 1) }}",
+    "{{ SELECT ?s (SAMPLE(?c) AS ?t) {{ {A} }} GROUP BY ?s HAVING(EXISTS {{ ?s :w ?y{n} }} || COUNT(?c) > 1) }}",
+    "{{ {A} }} BIND(BOUND(?c) AS ?z{n})",
     "{{ SELECT DISTINCT ?c {{ {A} }} }}",
     "{{ SELECT REDUCED ?c {{ {A} }} }}",
     "{{ SELECT ?s ?c {{ {A} }} ORDER BY ?c LIMIT 1 }}",
