@@ -117,7 +117,8 @@ def _special(kind: int, value: float) -> Interval:
 def read(term: Term) -> Interval | None:
     """The interval of a literal; ``None`` for a term that is not a number."""
     kind = _KINDS.get(datatype(term) or "")
-    if kind is None:
+    # The derived integers have ranges: "300"^^xsd:byte is ill-typed.
+    if kind is None or (kind == INTEGER and value_of(term).kind != INTEGER):
         return None
     text = term[1 : term.rindex('"')]
     if not text.isascii() or "_" in text or "/" in text:

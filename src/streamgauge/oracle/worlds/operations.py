@@ -32,12 +32,17 @@ from streamgauge.sparql import aggregates, expression
 from streamgauge.sparql.comparison import ordered
 from streamgauge.sparql.functions import COMPARISONS, boolean, effective
 from streamgauge.sparql.values import (
+    BOOLEAN,
     DOUBLE,
+    DURATION,
     FALSE,
     FLOAT,
     ILL,
     INTEGER,
+    MOMENTS,
+    MONTHS,
     OTHER,
+    SECONDS,
     STRING,
     TAGGED,
     TRUE,
@@ -203,7 +208,28 @@ def _compare(operator: Value, x: Value, y: Value) -> Value | None:
             return _compared(name, left, right, numbers[0], numbers[1])
     if name in "=!=" and {x.kind, y.kind} in ({TAGGED, OTHER}, {TAGGED, ILL}):
         return _extended_equality(name, left, right)
-    return COMPARISONS[name](_plain(x), _plain(y))
+    result = COMPARISONS[name](_plain(x), _plain(y))
+    same = left == right and name in "=!="
+    reason = (
+        "" if result is None or same or not (is_literal(left) and is_literal(right)) else beyond_table(x.kind, y.kind)
+    )
+    return None if reason and _choose(openings.named(reason, lambda: _named((False, True), reason))) else result
+
+
+def beyond_table(one: int, other: int) -> str:
+    """Why a comparison of literals of two kinds may be an error, though their values are known; empty if 17.3 has it.
+
+    RDFterm-equal of SPARQL 1.1 (17.4.1.7) is an error for different literals. SPARQL 1.2 and many engines compare.
+    """
+    if max(one, other) <= DOUBLE or {one, other} <= _DATE_TIMES or (one == other and one in (STRING, BOOLEAN)):
+        return ""
+    return DATES if one == other and one in _TIMES else _APART
+
+
+_DATE_TIMES: Final = frozenset((MOMENTS["dateTime"], MOMENTS["dateTimeStamp"]))
+_TIMES: Final = frozenset((DURATION, MONTHS, SECONDS, *MOMENTS.values())) - _DATE_TIMES
+_APART: Final = "= of literals of different kinds: not equal, or an error (SPARQL 1.1, 17.4.1.7)"
+DATES: Final = "a comparison of dates, times or durations: XPath's, or an error (SPARQL 1.1, 17.3)"
 
 
 def _plain(value: Value) -> Value:

@@ -6,7 +6,7 @@ from functools import partial, reduce
 from typing import Final
 
 from streamgauge.model import algebra as a
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Term, is_iri
 from streamgauge.oracle.worlds.intervals import UNARY
 from streamgauge.oracle.worlds.operations import BINARY, CASTS, extension
 from streamgauge.query.traversal import every_part, every_pattern, parts
@@ -186,6 +186,20 @@ def is_compared_by_term(form: a.QueryForm) -> bool:
         if any(computes(part, frozenset()) for part in every_part(pattern)):
             return False
     return True
+
+
+def compares(form: a.QueryForm) -> tuple[bool, bool]:
+    """Whether literals may be compared by ``=``, ``!=`` or ``IN``, and whether by any comparison."""
+    calls = [
+        part for pattern in every_pattern(form.pattern) for part in every_part(pattern) if isinstance(part, a.Call)
+    ]
+    compared = [call for call in calls if call.operator.upper() in {"IN", *COMPARISONS}]
+    equality = any(
+        call.operator.upper() in ("=", "!=", "IN")
+        and not any(isinstance(part, str) and is_iri(part) for part in call.arguments)
+        for call in compared
+    )
+    return equality, bool(compared)
 
 
 def constants(form: a.QueryForm) -> Iterator[Term]:
