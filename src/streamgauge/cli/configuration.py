@@ -75,7 +75,7 @@ def read_configuration(path: Path) -> ConfigurationFile:
     text = read_text(path)
     try:
         tables = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise OptionsError(not_toml(path, text, error)) from error
     first = dict.fromkeys(words.partition(" ")[0] for words in CONFIGURED)
     for key in tables:

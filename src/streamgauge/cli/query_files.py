@@ -61,7 +61,7 @@ def _options(beside: Path, text: str) -> dict[str, Any]:
     """The options in the form of registrations, times in ms."""
     try:
         options = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise QueryFileError(not_toml(beside, text, error)) from error
     for key in options:
         if key not in _KEYS:

@@ -1,7 +1,6 @@
 """Positions in TOML texts, and the message for an invalid one."""
 
 import re
-import tomllib
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,8 +8,11 @@ from pathlib import Path
 _KEY = re.compile(r"\s*(\"?)([\w.-]+)\1\s*=")
 
 
-def not_toml(path: Path, text: str, error: tomllib.TOMLDecodeError) -> str:
-    """The message for a text that is not TOML: the line where parsing failed, and how lines are written."""
+def not_toml(path: Path, text: str, error: ValueError) -> str:
+    """The message for a text that is not TOML: the line where parsing failed, and how lines are written.
+
+    ``error`` is a TOMLDecodeError, or the ValueError that CPython raises for an integer of thousands of digits.
+    """
     match = re.search(r"line (\d+)", str(error))
     lines = text.splitlines()
     number = min(int(match[1]) if match else len(lines), max(1, len(lines)))

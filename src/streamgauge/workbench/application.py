@@ -45,7 +45,9 @@ def application(bench: Bench, tokens: Tokens | Sequence[str] = ()) -> Starlette:
             for area in rooms:
                 await area.close()
 
-    handlers: dict[Any, Any] = {MistakeError: _mistake, HTTPException: _status}
+    # Mistakes are the only errors whose sentences are shown. After the page of any other one Starlette raises it again,
+    # so that the server logs it with its traceback.
+    handlers: dict[Any, Any] = {MistakeError: _mistake, HTTPException: _status, Exception: _status}
     app = Starlette(
         routes=[
             Route("/", _front),

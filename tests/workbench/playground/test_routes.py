@@ -5,6 +5,7 @@ import json
 import re
 from dataclasses import replace
 from html import unescape
+from time import monotonic, sleep
 
 import httpx
 import pytest
@@ -187,3 +188,16 @@ def test_a_run_that_cannot_be_opened_is_named_without_its_path_on_this_machine(b
     assert "unfed/stream.parquet: missing: the stream of the run belongs there" in alert
     assert alert.endswith("The first example is opened in its place.")
     assert str(bench.folder) not in page.text
+
+
+def test_an_internal_error_is_logged_and_not_shown(bench, monkeypatch, caplog):
+    def broken(*_arguments):
+        raise ValueError("a fault of the program")
+
+    monkeypatch.setattr("streamgauge.workbench.rooms.playground.result.evaluated", broken)
+    answer = bench.post("/evaluate", json=to_json(FIRST))
+    assert (answer.status_code, answer.json()) == (500, {"error": "Internal Server Error"})
+    until = monotonic() + 10  # logged once the answer is sent
+    while "a fault of the program" not in caplog.text and monotonic() < until:
+        sleep(0.01)
+    assert "a fault of the program" in caplog.text

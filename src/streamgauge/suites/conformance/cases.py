@@ -114,7 +114,7 @@ def read(text: str, theme: str) -> list[ConformanceCase]:
     """The cases of one file; CaseError names the file (its theme), the case and the field."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise CaseError(f"{theme}.toml: {error}") from error
     if set(data) - {"case"}:
         raise CaseError(f"{theme}.toml: {', '.join(sorted(set(data) - {'case'}))} is unknown: only [[case]] tables")

@@ -64,7 +64,7 @@ def read_deviations(file: Path | None) -> tuple[Deviation, ...]:
         deviations = [
             decode(Deviation, table, f"deviation {n}") for n, table in enumerate(data.get("deviation", ()), 1)
         ]
-    except (tomllib.TOMLDecodeError, FieldError) as error:
+    except ValueError as error:
         raise DeviationError(f"{file}: {error}") from error
     _refuse_twice(file, "name", [deviation.name for deviation in deviations])
     _refuse_twice(file, "case", [case for deviation in deviations for case in deviation.cases])

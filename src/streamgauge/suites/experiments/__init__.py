@@ -319,7 +319,7 @@ def read_text(text: str, path: Path, overrides: Sequence[str] = ()) -> Experimen
     """As ``read_file``, for a text; ``path`` is where it is or will be stored."""
     try:
         data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
+    except ValueError as error:
         raise ExperimentError(not_toml(path, text, error)) from error
     for override in overrides:
         _set(data, override)
@@ -350,7 +350,7 @@ def _set(data: dict[str, Any], override: str) -> None:
         raise ExperimentError(f"-D {override}: write key=value, as in -D workload.stations=50")
     try:
         parsed = tomllib.loads(f"value = {value}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         parsed = value
     try:
         put(data, key, parsed)

@@ -17,6 +17,7 @@ from starlette.responses import JSONResponse, Response
 from starlette.routing import Route
 
 from streamgauge.formats.bounds import BoundError, read_json
+from streamgauge.formats.fields import FieldError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.query import dialect_names
 from streamgauge.servers.http.limits import STATUS, BodyError, CrowdedError, Gate, read_body, text
@@ -31,7 +32,6 @@ from streamgauge.workbench.rooms.playground.result import result as result_of
 from streamgauge.workbench.rooms.playground.state import (
     MOST_BYTES,
     PlaygroundState,
-    StateError,
     of_form,
     of_json,
     of_link,
@@ -108,9 +108,9 @@ class _Playground:
             raise HTTPException(415, f"send the form as {FORM}")
         try:
             fields = parse_qs(text(body), keep_blank_values=True, max_num_fields=200)
-            state = of_form(fields)
-        except (StateError, ValueError) as error:
+        except (BodyError, ValueError) as error:
             raise HTTPException(400, str(error)) from None
+        state = of_form(fields)
         (action, *_) = fields.get("do", ["draw"])
         if action in DOWNLOADS:
             return await self._file(request, state, action)
@@ -167,7 +167,7 @@ class _Playground:
             raise HTTPException(400, 'a profile is asked for by {"name": its name}')
         try:
             return JSONResponse(fields_of(semantics_of({"profile": data["name"]})), headers=HEADERS)
-        except (KeyError, ValueError) as error:
+        except FieldError as error:
             raise HTTPException(400, str(error)) from None
 
 
@@ -227,7 +227,7 @@ def _chosen(result: PlaygroundResult, which: str) -> dict[str, Any]:
     profile = profile if profile in profile_names() else profile_names()[0]
     try:
         fields = fields_of(semantics_of({**settings, "profile": profile}))
-    except ValueError:
+    except FieldError:
         usual = fields_of(semantics_of({"profile": profile}))
         fields = {name: settings.get(name, value) for name, value in usual.items()}
     return {"profile": profile, **fields}

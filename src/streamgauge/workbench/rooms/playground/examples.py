@@ -191,7 +191,7 @@ def drawn(data: object) -> tuple[str, str]:
     try:
         query = str(data.get("query", ""))
         names = names_of(query, parse(query))
-    except ValueError:
+    except MistakeError:
         names = Names({})
     try:
         with DEADLINES.within(SECONDS, GROWTH):

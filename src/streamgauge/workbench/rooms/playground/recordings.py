@@ -121,7 +121,7 @@ def diagnosis(result: PlaygroundResult) -> RecordingDiagnosis:
             return _diagnosis(result, result.a, read_recording(result.state.recording))
     except TooMuchError as error:
         return RecordingDiagnosis("No diagnosis.", trouble=f"{error}: take a shorter stream or a simpler query.")
-    except (MistakeError, ValueError, RecursionError) as error:
+    except (MistakeError, RecursionError) as error:
         return RecordingDiagnosis("No diagnosis.", trouble=str(error))
 
 

@@ -229,5 +229,5 @@ def _noted(troubles: list[Trouble], where: str) -> Iterator[None]:
         troubles.append(Trouble(where, str(error), error.line, error.column))
     except StateError as error:
         troubles.append(Trouble(error.where, str(error)))
-    except (MistakeError, ValueError) as error:
+    except MistakeError as error:
         troubles.append(Trouble(where, str(error)))

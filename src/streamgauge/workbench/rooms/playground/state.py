@@ -116,11 +116,10 @@ def _semantics(which: str, data: object) -> Mapping[str, Any]:
 def of_text(text: str | bytes) -> PlaygroundState:
     """The state of JSON text; StateError."""
     try:
-        return of_json(read_json(text))
+        data = read_json(text)
     except (BoundError, ValueError, RecursionError) as error:
-        if isinstance(error, StateError):
-            raise
         raise StateError(f"the state is not JSON: {error}") from None
+    return of_json(data)
 
 
 def to_json(state: PlaygroundState) -> dict[str, Any]:

@@ -97,15 +97,18 @@ class Names:
             return None
         try:
             return short if self.term(short) == term else None
-        except (notation.NotationError, ValueError, SyntaxError):
+        except notation.NotationError:
             return None
 
     def term(self, text: str) -> Term:
-        """A term in the simple notation; NotationError, ValueError or SyntaxError if it is none."""
+        """A term in the simple notation; NotationError for another text."""
         match = _PREFIXED.fullmatch(text)
         if match and (match[1] or "") in self.prefixes:
             text = f"<{self.prefixes[match[1] or '']}{match[2]}>"
-        return _checked(notation.term(text))
+        try:
+            return _checked(notation.term(text))
+        except (SyntaxError, ValueError) as error:  # of pyoxigraph, which checks the term
+            raise notation.NotationError(str(error)) from None
 
     def _iri(self, term: Term) -> str:
         if match := _NAME.fullmatch(term):
@@ -192,7 +195,7 @@ def _element(part: re.Match[str], number: int, names: Names, text: str) -> tuple
         raise _wrong(text, part, f"the element ends at {until} ms: that must be after its time, {time} ms")
     try:
         added = _triples(part[0][match.end() :], names)
-    except (notation.NotationError, ValueError, SyntaxError) as error:
+    except notation.NotationError as error:
         raise _wrong(text, part, str(error)) from None
     if not added:
         raise _wrong(text, part, "the element has no triple: write SUBJECT PREDICATE OBJECT and a full stop")
@@ -238,7 +241,7 @@ def _formatted(text: str, syntax: str, names: Names, lateness: int | None) -> Ty
     try:
         followed = one_by_one(form.follow(io.BytesIO(text.encode()), "the stream", reading, refused))
         items = list(islice(followed, MOST_ELEMENTS + 2))
-    except (MistakeError, ValueError) as error:
+    except MistakeError as error:
         match = _LINE.search(str(error))
         raise StreamTextError(str(error), int(match[1]) if match else 1) from None
     elements = tuple(item for item in items if isinstance(item, StreamElement))
@@ -283,13 +286,13 @@ def read_static(text: str, names: Names) -> tuple[Triple, ...]:
     try:
         uncommented = (line for line in text.splitlines() if not line.lstrip().startswith("#"))
         return _triples(" ".join(uncommented), names)
-    except (notation.NotationError, ValueError, SyntaxError):
+    except notation.NotationError:
         pass
     declared = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in names.prefixes.items())
     try:
         check_turtle(declared + text)
         return tuple(islice(_turtle(declared + text), MOST_TRIPLES))
-    except (MistakeError, SyntaxError, ValueError) as error:
+    except (MistakeError, SyntaxError) as error:
         raise StreamTextError(f"the static data is neither triples as a p b. nor Turtle: {error}") from None
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final, NoReturn
 
+from pydantic import ValidationError
+
 from streamgauge.harness import Trial
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.phrases import counted, elapsed
@@ -139,7 +141,7 @@ class Experiments:
         try:
             file = self.file(place)
             return ExperimentLine(place, cut(file.name), self.out(file.name), _about(file))
-        except (MistakeError, ValueError, RecursionError, OSError) as error:
+        except (MistakeError, RecursionError, OSError) as error:
             return ExperimentLine(place, wrong=cut(str(error).replace(f"{self._root}/", ""), 300))
 
     def file(self, place: str) -> ExperimentFile:
@@ -221,7 +223,7 @@ class Experiments:
         """The variants of a file that may have made a run; none where the file can no longer be used."""
         try:
             return _alike(self.file(place).variants, header)
-        except (MistakeError, ValueError):
+        except MistakeError:
             return ()
 
     def command(self, header: RunHeader, places: Sequence[str]) -> str:
@@ -253,11 +255,13 @@ def _is_made_by(path: Path, overrides: Sequence[str], header: RunHeader) -> bool
     try:
         file = read_file(path, overrides)
         _refuse_large(file)
-        [again] = [variant.experiment for variant in file.variants]
-        [trial] = plan_runs(again, plan_query(again))
-    except (MistakeError, ValueError):
+        if len(file.variants) > 1:
+            return False
+        again = file.variants[0].experiment
+        trials = plan_runs(again, plan_query(again))
+    except MistakeError:
         return False
-    return set(trial.differences(header)) <= _told_otherwise(again, header)
+    return len(trials) == 1 and set(trials[0].differences(header)) <= _told_otherwise(again, header)
 
 
 def _span(experiment: Experiment) -> int:
@@ -271,10 +275,11 @@ def experiment_text(header: RunHeader) -> str:
     try:
         text = _written(header)
         experiment = Experiment.model_validate(tomllib.loads(text))
-        [trial] = plan_runs(experiment, plan_query(experiment))
-    except (MistakeError, ValueError):
+        trials = plan_runs(experiment, plan_query(experiment))
+    # A query with three quotes, or a header of another version, makes no such text.
+    except (MistakeError, ValidationError, tomllib.TOMLDecodeError):
         return ""
-    return "" if trial.differences(header) else text
+    return text if len(trials) == 1 and not trials[0].differences(header) else ""
 
 
 def _written(header: RunHeader) -> str:

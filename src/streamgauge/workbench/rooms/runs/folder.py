@@ -139,7 +139,7 @@ def _is_experiment(file: Path) -> bool:
         return False
     try:
         data = tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError):
+    except (ValueError, RecursionError):
         return "[workload]" in text and "[[engine]]" in text
     return isinstance(data.get("engine"), list) and isinstance(data.get("workload"), dict) and "query" in data
 

@@ -169,7 +169,7 @@ class BenchJob:
                 self.reader.verdict()
         except TooMuchError:
             self.reader.wrong = "Judging it while it runs takes too long."
-        except (MistakeError, ValueError, OSError) as error:
+        except (MistakeError, OSError) as error:
             self.reader.wrong = f"Not judged while it runs: {error}"
         self._next = time.monotonic() + SHARE * (time.thread_time() - began)
 

@@ -218,7 +218,7 @@ def _value(text: str, *, numbers: bool) -> Any:
         return _values(text)
     try:
         value = tomllib.loads(f"value = {text}")["value"]
-    except tomllib.TOMLDecodeError:
+    except ValueError:
         return text
     plain = isinstance(value, str | int | float | bool | list)
     return value if plain and (numbers or isinstance(value, str)) else text

@@ -169,7 +169,7 @@ def _tables(text: str) -> dict[str, Any]:
     """The tables of a text; BenchError where it is not TOML, which only its lines can put right."""
     try:
         return tomllib.loads(text)
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise BenchError(f"not TOML: {error}: edit the file itself") from error
 
 

@@ -43,7 +43,7 @@ def checked(experiments: Experiments, text: str, place: str, fields: Mapping[str
     except ExperimentError as error:
         for key, sentence in (error.fields or {"": str(error)}).items():
             _put(outcome, place_of(key, fields) or _named(sentence, fields), sentence)
-    except (MistakeError, ValueError) as error:
+    except MistakeError as error:
         _put(outcome, _named(str(error), fields), str(error))
     return outcome
 
