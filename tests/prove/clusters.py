@@ -55,7 +55,7 @@ class Cluster:
 
     def _run(self, inside: tuple[str, ...], name: str, *arguments: str) -> "subprocess.Popen[bytes]":
         words = (self.root / "cluster.txt").open("ab")
-        environment = os.environ | {"SPARK_HOME": str(HOME)}
+        environment = os.environ | {"SPARK_HOME": str(HOME), "SPARK_DAEMON_JAVA_OPTS": "-XX:TieredStopAtLevel=1"}
         command = [*inside, str(HOME / "bin" / "spark-class"), f"org.apache.spark.deploy.{name}", *arguments]
         process = subprocess.Popen(command, stdout=words, stderr=words, start_new_session=True, env=environment)
         self.running.append(process)

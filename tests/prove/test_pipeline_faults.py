@@ -1,4 +1,4 @@
-"""`streamgauge pipeline` on HDFS and a cluster of two workers: killed in each stage, a driver or a worker; the same."""
+"""`streamgauge pipeline` on HDFS and two workers, the driver or a worker killed in each stage: as in one process."""
 
 import os
 import random
@@ -6,14 +6,18 @@ import re
 import subprocess
 import sys
 import time
-from collections import Counter
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner
 
+from streamgauge.cli.main import app
 from streamgauge.formats.run import read_run, read_verdict, stream_place, write_run
+from streamgauge.formats.stream import elements
 from streamgauge.model.verdict import Judgement, Verdict
+from streamgauge.oracle.diagnosis.diagnose import explained
+from streamgauge.oracle.judging.judge import Means, judge_run
 from streamgauge.query import parse
 from tests.prove.clusters import Cluster
 from tests.prove.streamed import kill
@@ -36,8 +40,8 @@ semantics = "rspql"
 """
 BEFORE = {"run": "generate", "judge": "run", "diagnose": "judge"}
 """The stage before each but the first."""
-CALLS = ((("generate", "run"), False), (("judge", "diagnose"), True))
-"""The stages that each of two commands does, and whether the answers that it finds are those of a wrong operator."""
+CALLS = ((("generate", "run"), Judgement.RIGHT), (("judge", "diagnose"), Judgement.WRONG))
+"""The stages that each of two commands does, and the judgement: before the second a wrong operator is planted."""
 DONE = re.compile(r"^(\w+): (?:.* in ([\d,.]+) s,)?", re.MULTILINE)
 QUICK = "--conf spark.executor.memory=700m --conf spark.executor.extraJavaOptions=-XX:TieredStopAtLevel=1"
 SECONDS = 1800
@@ -106,13 +110,6 @@ class Pipelined:
         answers = tuple(replace(one, added=tuple(sorted(one.added)[1:])) for one in run.answers)
         write_run(self.folder, replace(run, answers=answers), str(stream_place(self.folder)))
 
-    def result(self) -> tuple[Verdict, list[Counter]]:
-        """What is left of a run: its verdict without times of clocks, and its rows."""
-        verdict = read_verdict(self.folder)
-        windows = tuple(replace(window, delay=None) for window in verdict.windows)
-        rows = [Counter(answer.added) for answer in read_run(self.folder, parse).answers]
-        return replace(verdict, windows=windows, max_delay=None, last_answer=None), rows
-
 
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
@@ -132,60 +129,69 @@ def hdfs(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def undisturbed(cluster, hdfs, tmp_path_factory) -> tuple[tuple[Verdict, list[Counter]], dict[str, float]]:
-    """The result of all stages, nothing killed, and the seconds that each took."""
-    job = Pipelined(tmp_path_factory.mktemp("whole"), f"{hdfs.url}/whole", cluster)
-    done(job, job.start(), planted=False)
-    assert read_verdict(job.folder).judgement is Judgement.RIGHT
-    seconds = job.stages()
-    job.plant()
-    done(job, job.start(), planted=True)
-    verdict = read_verdict(job.folder)
-    assert (verdict.judgement, verdict.diagnosis is not None) == (Judgement.WRONG, True)
-    again = job.stages()
-    return job.result(), seconds | {stage: again[stage] for stage in ("judge", "diagnose")}
+def stream(tmp_path_factory) -> Path:
+    """The stream as this process makes it."""
+    folder = tmp_path_factory.mktemp("here") / "stream"
+    words = ["generate", "weather", "--stations", "20", "--duration", "30s", "--seed", "0", "--out", str(folder)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    return folder
 
 
-def done(job: Pipelined, process: "subprocess.Popen[bytes]", planted: bool) -> None:
-    """The command to its end; the fault is planted between the stages that answer and that judge."""
+def as_here(folder: Path, stream: Path) -> Judgement:
+    """The judgement in a run folder, whose verdict is that of this process, up to the choice of differing rows."""
+    run, there = read_run(folder, parse), read_verdict(folder)
+    here = judge_run(run, stream, Means(pytest.fail, "definition"))
+    assert (there.judgement, there.t0, plain(there)) == (here.judgement, here.t0, plain(here))
+    if here.judgement is Judgement.WRONG:
+        assert there.diagnosis == explained(run, [*elements(stream)]).diagnosis
+    return here.judgement
+
+
+def plain(verdict: Verdict) -> list[object]:
+    """The windows without delays, and with the numbers of differing rows."""
+    counted = (replace(one, missing=len(one.missing), surplus=len(one.surplus)) for one in verdict.windows)
+    return [replace(one, delay=None) for one in counted]
+
+
+def done(job: Pipelined, process: "subprocess.Popen[bytes]", judgement: Judgement, stream: Path) -> None:
+    """The command to its end, with what this process finds."""
     try:
-        assert process.wait(SECONDS) == (1 if planted else 0), job.words()[-3000:]
+        assert process.wait(SECONDS) == (0 if judgement is Judgement.RIGHT else 1), job.words()[-3000:]
     finally:
         kill(process)
+    assert as_here(job.folder, stream) is judgement
 
 
-def disturbed(job: Pipelined, hurt, seconds: dict[str, float]) -> tuple[Verdict, list[Counter]]:
-    """All stages, each hurt after a drawn part of its seconds; a command that this ends is started again."""
-    draws, hits = random.Random(1), []
-    for stages, planted in CALLS:
+def disturbed(job: Pipelined, hurt, stream: Path) -> None:
+    """All stages, each hurt a drawn time after its beginning; a command that this ends is started again."""
+    draws, hits, pace = random.Random(1), [], 5.0
+    for stages, judgement in CALLS:
         process = job.start()
         for stage in stages:
             try:
                 process = process if process.poll() is None else job.start()
                 job.wait_for(stage, process)
-                time.sleep(draws.uniform(0.1, 0.5) * seconds[stage])
+                pace = max(pace, job.stages().get("generate", 0.0))
+                time.sleep(draws.uniform(0.05, 0.3) * pace)
                 hits.append(stage not in job.stages())
                 print(f"{stage}: hurt {'within' if hits[-1] else 'after'} it", file=sys.stderr)
                 hurt(process)
             except BaseException:
                 kill(process)
                 raise
-        done(job, process if process.poll() is None else job.start(), planted)
-        if not planted:
+        done(job, process if process.poll() is None else job.start(), judgement, stream)
+        if judgement is Judgement.RIGHT:
             job.plant()
-    assert sum(hits) >= len(hits) - 1  # the machine may have been faster than undisturbed once
-    return job.result()
+    assert sum(hits) >= len(hits) - 1  # a stage may have been quicker than the draw
 
 
-def test_the_driver_is_killed_in_each_stage_and_started_again(cluster, hdfs, undisturbed, tmp_path):
-    result, seconds = undisturbed
-    assert disturbed(Pipelined(tmp_path, f"{hdfs.url}/driver", cluster), kill, seconds) == result
-
-
-def test_a_worker_is_killed_in_each_stage(cluster, hdfs, undisturbed, tmp_path):
+def test_a_worker_is_killed_in_each_stage(cluster, hdfs, stream, tmp_path):
     def hurt(_process: object) -> None:
         kill(cluster.running[-1])
         cluster.work()
 
-    result, seconds = undisturbed
-    assert disturbed(Pipelined(tmp_path, f"{hdfs.url}/worker", cluster), hurt, seconds) == result
+    disturbed(Pipelined(tmp_path, f"{hdfs.url}/worker", cluster), hurt, stream)
+
+
+def test_the_driver_is_killed_in_each_stage_and_started_again(cluster, hdfs, stream, tmp_path):
+    disturbed(Pipelined(tmp_path, f"{hdfs.url}/driver", cluster), kill, stream)
