@@ -61,7 +61,7 @@ class Cluster:
         self.running.append(process)
         return process
 
-    def _wait_for(self, words: str, times: int, seconds: float = 120) -> None:
+    def _wait_for(self, words: str, times: int, seconds: float = 900) -> None:
         end_at = time.monotonic() + seconds
         while self.log().count(words) < times:
             if time.monotonic() > end_at:

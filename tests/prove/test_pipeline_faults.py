@@ -114,11 +114,13 @@ class Pipelined:
 @pytest.fixture(scope="module")
 def cluster(tmp_path_factory):
     cluster = Cluster(tmp_path_factory.mktemp("cluster"))
-    cluster.start()
-    cluster.work()
-    cluster.work()
-    yield cluster
-    cluster.stop()
+    try:
+        cluster.start()
+        cluster.work()
+        cluster.work()
+        yield cluster
+    finally:
+        cluster.stop()
 
 
 @pytest.fixture(scope="module")
