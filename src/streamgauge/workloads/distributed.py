@@ -36,7 +36,9 @@ _SLICE: Final = 256
 def frame(spark: SparkSession, plan: TablePlan, partitions: int | None = None) -> DataFrame:
     """The table of a plan, in its order; the rows do not depend on the number of partitions."""
     classic_session(spark, "making tables")
+    # At most one task per id, as an id cannot be divided.
     tasks = max(1, min(partitions or max(cores(spark), -(-plan.rows // PART_ROWS)), plan.ids))
+    # Options of a data source are strings, and the only way from the driver to its reader.
     options = {"plan": b64encode(pickle.dumps(plan)).decode(), "tasks": str(tasks)}
     rows = spark.read.format(_registered(spark)).options(**options).load()
     return rows if plan.order is None else _written(_ordered(rows, plan.order, tasks), plan)
@@ -96,6 +98,7 @@ def _registered(spark: SparkSession) -> str:
     name = _NAMES.get(spark)
     if name is None:
         name = f"{Blocks.name()}-{next(_NUMBERS)}"
+        # The name is a class method, so each name needs a class of its own.
         spark.dataSource.register(type("Blocks", (Blocks,), {"name": classmethod(lambda _cls: name)}))
         _NAMES[spark] = name
     return name
@@ -134,6 +137,7 @@ def _ordered(rows: DataFrame, order: Order, tasks: int) -> DataFrame:
 
 def _in_ranges(rows: DataFrame, tasks: int, *columns: str) -> DataFrame:
     """The rows in order in exactly ``tasks`` partitions: adaptive plans keep an explicit number."""
+    # Not ``sort``, whose number of partitions an adaptive plan may change.
     return rows.repartitionByRange(tasks, *columns).sortWithinPartitions(*columns)
 
 
@@ -144,6 +148,7 @@ def numbered(rows: DataFrame, arrival: str, ties: Sequence[str], tasks: int) -> 
     whole stream.
     """
     counts = rows.groupBy(arrival).count()
+    # Over one row per millisecond only, as this window is sorted in a single task.
     before = Window.orderBy(arrival).rowsBetween(Window.unboundedPreceding, -1)
     bases = counts.select(arrival, F.coalesce(F.sum("count").over(before), F.lit(0)).alias("base"))
     within = Window.partitionBy(arrival).orderBy(*ties)

@@ -50,6 +50,7 @@ def text_bits(seed: int, purpose: str, texts: list[str]) -> Ints:
     for length in np.unique(lengths):
         rows = np.flatnonzero(lengths == length)
         joined = b"".join(encoded[row] for row in rows.tolist())
+        # Texts of one length are a matrix, which is hashed column by column without a Python loop over the texts.
         bits[rows] = _of_bytes(start, np.frombuffer(joined, np.uint8).reshape(len(rows), length))
     return _above_11(bits)
 
@@ -69,6 +70,7 @@ def poisson(seed: int, purpose: str, *counters: Counter) -> Ints:
     draw = unit(seed, purpose, *counters)
     total, counts = 0.0, np.zeros(len(draw), np.int64)
     for k in range(18):
+        # Summed in this order everywhere: the last bits of the thresholds decide about draws next to them.
         total += math.exp(-1.0) / math.factorial(k)
         counts += draw >= total
     return counts
@@ -101,6 +103,7 @@ def _above_11(words: _Words) -> Ints:
 
 def _of_number(start: _Words, number: Counter) -> _Words:
     """The hash of integers of 4 or 8 bytes."""
+    # As Spark types literals: an int of 32 bits is an integer, another one a bigint, and they have different hashes.
     small = isinstance(number, int) and -(1 << 31) <= number < 1 << 31
     rows = np.array([number], np.int32 if small else np.int64) if isinstance(number, int) else number
     if rows.dtype == np.int32:

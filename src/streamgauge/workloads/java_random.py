@@ -67,6 +67,7 @@ def accepted(state: int, bound: int, count: int) -> Iterator[DrawRun]:
     first = 0
     while first < count:
         start = 0
+        # The end of the block closes the last run like a rejection.
         for rejected in (*_rejected(state, bound, tables), BLOCK):
             length = min(rejected - start, count - first)
             if length > 0:
@@ -78,6 +79,7 @@ def accepted(state: int, bound: int, count: int) -> Iterator[DrawRun]:
 
 def _rejected(state: int, bound: int, tables: tuple[pa.Array, pa.Array]) -> list[int]:
     """The rejected ones among the next BLOCK draws; Arrow's products wrap at 2^64, a multiple of 2^48."""
+    # A power of two: no draw is rejected.
     if limit(bound) == 1 << 31:
         return []
     states = pc.bit_wise_and(pc.add(pc.multiply(tables[0], pa.scalar(state)), tables[1]), pa.scalar(MASK))

@@ -26,6 +26,7 @@ class Parameter(NamedTuple):
 def duration(value: object) -> int:
     """Milliseconds of ``500ms``, ``30s``, ``5m``, ``1h``, ``1d`` or a bare number of ms; ValueError otherwise."""
     match = re.fullmatch(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d|)", str(value).strip())
+    # A fraction, as ``0.1s`` must be exactly 100 ms; the half stands for every text that is no duration.
     scaled = Fraction(match[1]) * _UNITS[match[2]] if match else Fraction(1, 2)
     if isinstance(value, bool) or scaled.denominator != 1:
         raise ValueError("expected a duration in whole ms such as 500ms, 30s, 5m, 1h or 1d")
@@ -50,6 +51,7 @@ def instant(value: object) -> int:
 
 def whole(value: object) -> int:
     """A whole number from a number or text; ValueError otherwise."""
+    # ``True`` is an int in Python, and in TOML a mistake for a number.
     if isinstance(value, bool) or not re.fullmatch(r"[+-]?\d+(\.0+)?", str(value).strip()):
         raise ValueError("expected a whole number")
     return int(str(value).strip().split(".")[0])

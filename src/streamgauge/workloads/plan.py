@@ -47,6 +47,7 @@ class Exploded(NamedTuple):
 
 def text(count: int, *parts: Part) -> pa.Array:
     """The concatenated parts, for ``count`` rows."""
+    # Arrow joins scalars to a scalar, but a column is expected.
     if all(isinstance(part, str) for part in parts):
         return pa.repeat(pa.scalar("".join(map(str, parts))), count)
     columns = [pa.array(part).cast(pa.string()) if isinstance(part, np.ndarray) else part for part in parts]
@@ -55,6 +56,7 @@ def text(count: int, *parts: Part) -> pa.Array:
 
 def formatted(numbers: Ints, form: Callable[[int], str]) -> pa.Array:
     """A text for each number, formatted once per distinct number."""
+    # A few thousand distinct values against millions of rows: the Python function is called for the former only.
     known, places = np.unique(numbers, return_inverse=True)
     return pa.array([form(number) for number in known.tolist()], pa.string()).take(pa.array(places))
 
@@ -72,6 +74,7 @@ def exploded(groups: Sequence[tuple[Ints, Sequence[Statement]]]) -> Exploded:
     row = np.concatenate([rows for rows, _ in pairs])
     places = [np.full(len(rows), at) for rows, statements in groups for at in range(len(statements))]
     position = np.concatenate(places)
+    # The last key of ``lexsort`` is the primary one.
     order = np.lexsort((position, row))
     columns = (
         pa.concat_arrays([statement.subject for _, statement in pairs]),
@@ -150,6 +153,7 @@ class TablePlan:
         step = max(1, BLOCK // self.most)
         for first in range(0, len(ids), step):
             for column in self.draw(ids[first : first + step]):
+                # Batches of all blocks need one schema, and a drawn column of nulls only has the type null.
                 yield column.cast(self.drawn)
 
     def part(self, first: int, end: int) -> Iterator[pa.RecordBatch]:
@@ -212,6 +216,7 @@ class Section(NamedTuple):
 
 def background_plan(known: Sequence[Triple], sections: Sequence[Section], total: int) -> TablePlan:
     """The plan of the first ``total`` triples of ``known`` and the sections after it."""
+    # The known triples are the thing with id 0.
     ends = list(accumulate((section.things for section in sections), initial=1 if known else 0))
     kept = tuple(section for section in sections if section.things)
     begins = tuple(begin for begin, section in zip(ends, sections, strict=False) if section.things)
@@ -245,6 +250,7 @@ class _Drawing:
                 exploded_rows = exploded([(np.arange(len(of)), section.describe(of + section.first))])
                 place = before + of[exploded_rows.row] * section.triples + exploded_rows.position
                 rows = pa.RecordBatch.from_arrays(list(exploded_rows.triples), schema=TRIPLE_SCHEMA)
+                # The last thing may be cut: ``total`` counts triples.
                 yield rows.filter(pa.array(place < self.total))
 
 
@@ -281,6 +287,7 @@ class Maker:
 
     def write_stream(self, workload: Workload, seed: int, parameters: Mapping[str, object], folder: Place) -> None:
         """Write the stream table as Parquet files into a new folder; on other file systems by Spark."""
+        # Only Spark writes to other file systems.
         maker = replace(self, always=True) if isinstance(folder, RemotePlace) else self
         stream = maker.stream(workload, seed, parameters)
         if not isinstance(stream, TablePlan):

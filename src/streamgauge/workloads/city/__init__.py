@@ -215,6 +215,7 @@ class SensorReadings:
 
     def _readings(self, kind: str, sensor: Ints, turn: Ints) -> pa.RecordBatch:
         time = draws.below(self.interval, self.seed, f"{kind} offset", sensor) + turn * self.interval
+        # A sensor's offset moves its last turn beyond the end.
         within = time <= self.duration
         sensor, turn, time = sensor[within], turn[within], time[within]
         drawing = _Sensors(self.seed, sensor, turn)
@@ -278,6 +279,7 @@ def written(readings: pa.RecordBatch) -> pa.RecordBatch:
     """The stream table's rows for numbered readings (``READING``); a sensor's stream is its IRI."""
     kinds = readings.column("kind")
     groups = []
+    # By kind, as each has its own statements; ``exploded`` puts the rows back into their order.
     for kind in KINDS:
         rows = np.flatnonzero(pc.equal(kinds, kind).to_numpy(zero_copy_only=False))
         groups.append((rows, _statements(kind, readings.take(pa.array(rows)))))
@@ -329,5 +331,6 @@ def _statements(kind: str, rows: pa.RecordBatch) -> list[Statement]:
     return statements
 
 
+# Down to the values: files may have two readings of a sensor at one time, and their order must not depend on tasks.
 _ORDER: Final = Order(("time", "kind", "sensor", *SEEN, "Latitude", "Longitude"))
 _TRIPLES: Final = 4

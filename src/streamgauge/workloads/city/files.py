@@ -72,6 +72,7 @@ class _Line:
     def time(self, name: str) -> int:
         value = self.text(name)
         try:
+            # The files have local times without a zone; only differences count.
             moment = datetime.fromisoformat(value).replace(tzinfo=UTC)
         except ValueError:
             raise self._wrong(name, "a time such as 2014-08-01T07:50:00") from None
@@ -130,6 +131,7 @@ def table(paths: Sequence[Path], interval: int, speedup: int) -> pa.Table:
         of = kind(path)
         numbers[of] += 1
         readings += [(of, numbers[of], reading) for reading in _readings(path, of)]
+    # Of all files, so that the streams of different sensors stay aligned.
     begin = min((reading.time for _, _, reading in readings if reading.time is not None), default=0)
     turns: Counter[tuple[str, int]] = Counter()
     rows = []
@@ -146,6 +148,7 @@ def kind(path: Path) -> str:
     """The kind of sensor of a file, by its first line; FormatError for columns that CityBench does not have."""
     with _opened(path) as file:
         first = file.readline().strip()
+    # A file of users has no header line.
     if "|" in first:
         return "user"
     columns = set(next(csv.reader([first]), []))

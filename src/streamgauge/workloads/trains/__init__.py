@@ -222,6 +222,7 @@ class BoardsSize(NamedTuple):
     @property
     def departures(self) -> int:
         """The number of drawn departures; those that never appear on a board are left out."""
+        # Rounded up, and one more for the slot that the horizon divides.
         return self.stations * (-(-self.horizon * self.per_hour // (_HOUR * 1000)) + 1)
 
     @property
@@ -301,9 +302,11 @@ class Renewing:
         of, since = expanded(last - first + 1)
         rows, turn, begins = departures_.take(of), first[of] + since, since == 0
         key = (rows.station, rows.number, turn)
+        # Two of three changes make a train later.
         step = np.where(draws.below(3, self.seed, "shorter", *key) == 0, -1, 1)
         grown = np.where(draws.unit(self.seed, "grown", *key) < self.changes[0], step, 0)
         moved = (draws.unit(self.seed, "moved", *key) < self.changes[1]).astype(np.int64)
+        # Cut at 0 after summing: a train that has caught up by more stays on time until as much is added again.
         late = np.maximum(0, rows.late + running(grown, begins))
         platform = (rows.platform + running(moved, begins)) % self.size.platforms
         yield batch(**rows._replace(late=late, platform=platform)._asdict(), time=turn * self.size.update)
@@ -313,4 +316,5 @@ def _turns(size: BoardsSize, leaves: Ints) -> tuple[Ints, Ints]:
     """The first and last update, within the stream, at which departures are on the board and have not left."""
     turn_length = size.update * size.speedup
     first = -(-np.maximum(0, leaves * 1000 - size.ahead) // turn_length)
+    # A departure is on the board before its time only, hence the ``- 1``.
     return first, np.minimum((leaves * 1000 - 1) // turn_length, size.duration // size.update)

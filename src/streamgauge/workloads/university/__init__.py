@@ -60,6 +60,7 @@ def plan(seed: int, **parameters_: object) -> TablePlan:
     if values["extended"] != "no":
         if values["extended"] not in LISTS:
             raise ParameterError(f"{NAME}: extended is {values['extended']!r}: choose from no, {', '.join(LISTS)}")
+        # Loaded here for its error: tasks would find out one by one that the extra is missing.
         words(values["extended"])
     drawing = DrawnUniversities(seed, first, values["extended"], values["interval"])
     return TablePlan(count, count * _STATEMENTS, SCHEMA, SCHEMA, drawing, unchanged, _STATEMENTS)
@@ -147,6 +148,7 @@ class Random:
 
     def some(self, count: int, least: int, upper: int) -> list[int]:
         """Distinct whole numbers from ``least`` to ``upper``, in the order of drawing."""
+        # As LUBM draws without repetition, so that the generator makes as many steps.
         left = list(range(least, upper + 1))
         return [left.pop(self.within(0, len(left) - 1)) for _ in range(count)]
 
@@ -222,6 +224,7 @@ def descriptions(number: int, seed: int) -> Iterator[list[Triple]]:
 
 def _drawn(number: int, of: int, random: Random) -> Department:
     sizes = {name: random.within(*bounds) for name, bounds in SIZES.items()}
+    # The order of draws is LUBM's, as each one depends on those before.
     faculty = sum(sizes.values())
     students = random.within(8 * faculty, 14 * faculty)
     graduates = random.within(3 * faculty, 4 * faculty)
@@ -379,6 +382,7 @@ def extended(descriptions: Iterable[list[Triple]], seed: int, words: Words) -> I
     """The descriptions with the Extended Data Set's names, addresses, telephone numbers and titles."""
     for description in descriptions:
         subject = description[0][0]
+        # The first triple of a description is the resource's type.
         kind = description[0][2]
         if any(predicate == _PERSON for _, predicate, _ in description):
             yield _extended_person(description, Chosen(seed, subject), words)
@@ -448,6 +452,7 @@ def _batches(number: int, seed: int, names: str, interval: int, order: int) -> I
     rows: list[tuple[int, int, Triple]] = []
     for at, triples in enumerate(described(number, seed, names)):
         rows += [(at, position, triple) for position, triple in enumerate(triples)]
+        # Between two resources, so that a batch has whole elements.
         if len(rows) >= _ROWS:
             yield _batch(rows, order, interval)
             rows = []

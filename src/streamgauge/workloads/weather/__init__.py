@@ -78,6 +78,7 @@ def plan(seed: int, **parameters_: object) -> TablePlan:
     )
     regular = observations.regular(seed, size) if values["arrival"] == "regular" else None
     drawing = DrawnObservations(seed, size, values, regular)
+    # All phenomena include the humidity.
     humid = values["humidity"] and values["observes"] == "temperature"
     seen = SETS["humidity" if humid else values["observes"]]
     ids, limit = drawing.ids()
@@ -124,6 +125,7 @@ static = on_spark(static_plan)
 def _check(values: dict[str, Any]) -> None:
     check_range(NAME, values, ("stations", "interval", "streams"))
     check_range(NAME, values, ("static_triples",), 0)
+    # A float has 24 bits: whole numbers up to 2^24 are exact, and decimals of six digits.
     bound = 1 << 24 if values["values"] == "uniform" else 99_999
     for name in ("min_temp", "max_temp"):
         if abs(values[name]) > bound:
@@ -269,6 +271,7 @@ class ObservationWriter:
         ]
         exploded_rows = exploded(groups)
         of, which = np.divmod(exploded_rows.row, len(self.seen))
+        # An element per phenomenon, numbered without gaps.
         sequence = n[of] * len(self.seen) + which
         columns = [
             self._stream(station[of]),
@@ -391,5 +394,6 @@ class DrawnObservations:
         if not self.walks:
             return observations.irregular(self.seed, self.size, arrival, ids % stations, ids // stations)
         cells = observations.cells(self.size, arrival)
+        # A walk needs all cells of a station in one call.
         station, cell = np.repeat(ids, cells), np.tile(np.arange(cells), len(ids))
         return observations.irregular(self.seed, self.size, arrival, station, cell)

@@ -110,6 +110,7 @@ class Regular:
         run = np.searchsorted(first, n, side="right") - 1
         factors, addends = _steps()
         step = start[run] + n - first[run] + 1
+        # Products wrap at 2^64, a multiple of the generator's modulus 2^48.
         states = (factors[step] * state[run].astype(np.uint64) + addends[step]) & np.uint64(random.MASK)
         drawn = (states >> np.uint64(17)).astype(np.int64)
         bound = self.size.high - self.size.low
@@ -151,6 +152,7 @@ def irregular(seed: int, size: StreamSize, arrival: str, station: Ints, cell: In
     place = draws.below(size.interval, seed, "place", station[of], cell[of], (point + 1).astype(np.int32))
     order = np.lexsort((place, of))
     of, place = of[order], place[order]
+    # The slice is for no arrivals at all, where ``append`` still gives one row.
     new = np.append(True, (of[1:] != of[:-1]) | (place[1:] != place[:-1]))[: len(of)]
     of, place = of[new], place[new]
     time = cell[of] * _width(size, arrival) + place
