@@ -117,6 +117,7 @@ def _used(column: pa.DictionaryArray) -> tuple[pa.StringArray, Numbers]:
     indices: Numbers = column.indices.to_numpy()
     occurs = np.zeros(len(column.dictionary), np.bool_)
     occurs[indices] = True
+    # The usual case: a column of its own, without terms of other columns in its dictionary.
     if occurs.all():
         return column.dictionary, indices
     places = np.cumsum(occurs, dtype=np.int32) - 1
@@ -196,6 +197,7 @@ class BatchWriter:
 
     def columns(self, inputs: Sequence[Input]) -> "Columns":
         """The columns of the batch that ``encode`` writes."""
+        # A new list of terms, by which ``_batch`` sees that another stream begins.
         if len(self._numbers) > self._limit:
             self._numbers = NumberedTerms()
         elements = [None if isinstance(item, Advance) else item for item in inputs]
@@ -250,6 +252,7 @@ class BatchWriter:
         return columns_with(columns, pa.array(fresh, pa.string()), begins)
 
     def _written(self, columns: "Columns") -> bytes:
+        # The schema is repeated with each stream, so a reader needs no state across them.
         begin = (END if self._closes else b"") + _BEGIN if columns.begins else b""
         return begin + bytes(columns.batch.serialize())
 
@@ -321,6 +324,7 @@ def taken(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
     terms.extend(batch.column("terms").flatten().to_pylist())
     streams = batch.column("stream").drop_null()
     columns = (streams, batch.column("added").flatten(), batch.column("removed").flatten())
+    # Numpy would read a negative number as an index from the end.
     check_numbers(len(terms), *(column.to_numpy(zero_copy_only=False) for column in columns))
     if len(batch) >= FEW and _is_plain(batch):
         return [_columns(batch, terms)]

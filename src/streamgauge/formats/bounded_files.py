@@ -45,11 +45,13 @@ def bounded(file: ByteFile, syntax: ox.RdfFormat) -> ByteFile:
 
 def _may_nest(file: ByteFile) -> bool:
     """Whether a file may have triple terms nested too deeply, or cannot be read twice."""
+    # A pipe cannot be read twice, so it is scanned while it is parsed.
     if not isinstance(file, io.BufferedReader) or not file.seekable():
         return True
     start, count, before = file.tell(), 0, b""
     while count <= TRIPLE_TERMS and (block := file.read(_BLOCK)):
         count += (before + block).count(b"<<")
+        # Two blocks may divide a ``<<``.
         before = block[-1:]
     file.seek(start)
     return count > TRIPLE_TERMS
@@ -61,6 +63,7 @@ def _bounded_turtle(file: ByteFile) -> ByteReader:
 
     def take(size: int) -> bytes:
         data = file.read(size) or b""
+        # Before the parser gets the bytes: it builds the tree of a block recursively.
         scan.feed(data.decode("latin-1"), last=not data)
         return data
 

@@ -115,6 +115,7 @@ class TurtleScan:
         """Scan a block; ``last`` if no other follows."""
         text, self.rest = self.rest + text, ""
         for match in _TURTLE.finditer(text):
+            # A token at the end of the block may go on in the next one, as ``<`` or the beginning of a string.
             if match.end() == len(text) and not last:
                 self.rest = text[match.start() :]
                 break
@@ -128,6 +129,8 @@ class TurtleScan:
         elif part in "[({":
             self.brackets += 1
         elif part in "])}":
+            # Surplus closing brackets are errors that the parser reports; they must not make room for more opening
+            # ones.
             self.brackets = max(0, self.brackets - 1)
         if self.terms > TRIPLE_TERMS:
             sentence = f"triple terms are nested more than {TRIPLE_TERMS} deep, which is not supported"
@@ -190,6 +193,7 @@ def _check_json_ld(text: str) -> None:
     if keyword := _DRAFT_KEYWORDS.search(text):
         what = "is of a draft of JSON-LD for RDF 1.2: write triple terms in Turtle, TriG, N-Triples or N-Quads"
         raise BoundError(f"{keyword[1]} {what}", keyword.start())
+    # A single context copies nothing.
     if text.count("@context") > 1:
         contexts = _Contexts()
         for part, depth in _json_depths(text):
@@ -258,6 +262,7 @@ class _Contexts:
 def check_xml(body: str | bytes) -> None:
     """BoundError for XML with a DTD, in another encoding than UTF-8, or with elements nested too deeply."""
     text = _decoded(body)
+    # In UTF-16 and the like the scan would see no tags.
     if "\0" in text[:200] or text[:2] in ("\xff\xfe", "\xfe\xff") or _other_encoding(text[:200]):
         raise BoundError("XML is read in UTF-8 only: convert it")
     depth = 0

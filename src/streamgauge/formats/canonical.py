@@ -92,10 +92,12 @@ def value_text(term: Term) -> str:
 
 def parse_term(text: str) -> ox.NamedNode | ox.BlankNode | ox.Literal:
     """The pyoxigraph term of an N-Triples string; ValueError quotes an invalid one."""
+    # The constructors are faster than the parser, which knows every form.
     if _IRI.fullmatch(text):
         return ox.NamedNode(text[1:-1])
     if _BLANK.fullmatch(text):
         return ox.BlankNode(text[2:])
+    # Triple terms recurse in the parser.
     if "<<" in text:
         check_turtle(text)
     try:

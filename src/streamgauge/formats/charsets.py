@@ -41,6 +41,7 @@ def in_utf8(file: IO[bytes], charset: str | None = None) -> IO[bytes]:
 
     A file in UTF-8 is returned itself. CharsetError, also while reading.
     """
+    # The head is looked at without being consumed, as a pipe cannot be rewound.
     opened = file if hasattr(file, "peek") else io.BufferedReader(cast(io.RawIOBase, file))
     head = cast(io.BufferedReader, opened).peek(_BLOCK)
     if charset is None and head[:1] not in _FIRST_BYTES:
@@ -83,6 +84,7 @@ def _transcoded(file: IO[bytes], charset: str) -> IO[bytes]:
             except UnicodeError as error:
                 raise CharsetError(f"not {charset} text: {error}") from error
             if not begun and rest:
+                # The parser would decode again by the declaration.
                 begun, rest = True, _DECLARED.sub(rb"\1\3", rest)
             if not block:
                 break

@@ -54,6 +54,7 @@ class _Inflating:
                     break
                 self._inner = zlib.decompressobj(self._form)
             try:
+                # At most ``size`` bytes come out; the rest stays packed in ``unconsumed_tail``.
                 part = self._inner.decompress(self._data, size)
             except zlib.error as error:
                 raise OSError(str(error)) from error
@@ -87,6 +88,7 @@ def unpack(body: bytes, encoding: str, limit: int, count: Callable[[int], object
     ``count`` is called with the size of each piece before it is kept, and may raise.
     """
     names = [name.strip().lower() for name in encoding.split(",") if name.strip()]
+    # Codings are listed in the order in which they were applied (RFC 9110, 8.4).
     for name in reversed([name for name in names if name != "identity"]):
         if name not in _HTTP:
             raise CodingError(f"the content coding {name!r:.40} is not supported: send {', '.join(_HTTP)} or none")

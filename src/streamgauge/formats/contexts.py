@@ -44,6 +44,7 @@ def contexts_near(text: str, folder: Path) -> str:
 
 
 def _context(text: str) -> tuple[str, Any]:
+    # From the right, as an IRI may contain an equals sign.
     iri, _, name = text.rpartition("=")
     try:
         data = read_json(Path(name).read_bytes())
@@ -84,6 +85,7 @@ def _within(data: Any, context: Any) -> Any:
         return data
     own = data.get("@context", [])
     outer = context if isinstance(context, list) else [context]
+    # Later contexts override earlier ones (JSON-LD 1.1, 3.1), so the document's own comes last.
     return {**data, "@context": [*outer, *(own if isinstance(own, list) else [own])]}
 
 

@@ -143,6 +143,8 @@ Member = tuple[str, Callable[[], IO[bytes]]]
 def _zip_members(path: Path) -> list[Member]:
     with zipfile.ZipFile(path) as archive:
         names = sorted(entry.filename for entry in archive.infolist() if not entry.is_dir())
+    # An archive for each member, as members that are open at the same time would share its file position. The default
+    # argument binds the name of this turn of the loop.
     return [(name, lambda name=name: zipfile.ZipFile(path).open(name)) for name in names]  # type: ignore[misc]
 
 

@@ -32,6 +32,7 @@ def encode(value: object, leave_out: Collection[str] = ()) -> Any:
         return {str(key): encode(item) for key, item in value.items()}
     if isinstance(value, tuple | list):
         return [encode(item) for item in value]
+    # JSON has no NaN or infinity; ``float`` reads the texts back.
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value
@@ -127,6 +128,7 @@ def _number(_kind: Any, data: object, where: str) -> float:
 
 
 def _exactly(kind: type, data: object, where: str) -> Any:
+    # ``isinstance`` would accept true as a whole number.
     if type(data) is not kind:
         names = {str: "a string", int: "a whole number", bool: "true or false"}
         raise FieldError(f"{where} is {_short(data)}: expected {names[kind]}")

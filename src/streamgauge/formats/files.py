@@ -24,6 +24,7 @@ def made_folder(folder: Path) -> Path:
     """The folder, created if it does not exist; PlaceError."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
+    # ``exist_ok`` accepts folders only.
     except FileExistsError:
         raise PlaceError(f"{folder}: cannot make the folder: a file has this name: name another place") from None
     except OSError as error:
@@ -63,6 +64,7 @@ def hardlink(file: Path, target: Path) -> None:
 def put_if_absent(place: Path, target: Path) -> None:
     """Move a staged place to ``target``, unless another process was first: then its result stays."""
     try:
+        # Needed for files: renaming replaces a file silently, whereas a folder that is not empty raises an error.
         if not target.exists():
             place.rename(target)
     except OSError as error:
@@ -78,6 +80,7 @@ def overwrite(place: Path, target: Path) -> None:
         except OSError as error:
             if error.errno not in _TAKEN:
                 raise
+            # A folder that is not empty cannot be replaced in one step.
             _set_aside(target)
         else:
             return
@@ -87,6 +90,7 @@ def _set_aside(target: Path) -> None:
     """Rename a folder, which is atomic, and then delete it; another process may have done so before."""
     aside = _beside(target, "old")
     try:
+        # Renamed first, as a reader must not meet a folder of which some files are gone.
         target.rename(aside)
     except FileNotFoundError:
         return

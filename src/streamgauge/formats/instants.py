@@ -126,6 +126,7 @@ class Instants:
             self._look(moment.tzinfo is not None, text, place)
         if moment.tzinfo is not None:
             return _milliseconds(moment - _EPOCH_UTC)
+        # Fixed offsets have no changes of the clock.
         if not isinstance(self._zone, ZoneInfo):
             return _milliseconds(moment.replace(tzinfo=self._zone or UTC) - _EPOCH_UTC)
         # The offsets under both folds differ just where a change of the clock repeats or skips the local time.
@@ -171,6 +172,7 @@ class Instants:
             raise InstantError(
                 f"{text[:80]} is not a time: it is beyond 64 bits of ms (time_in is {self.unit or 'ms'})"
             )
+        # In Decimal: a double has no exact nanoseconds of today, which need 61 bits.
         return int(value.to_integral_value(ROUND_HALF_EVEN))
 
     def _guessed(self, number: Decimal, text: str, place: object) -> Decimal:
@@ -222,6 +224,7 @@ def read_moment(text: str) -> datetime:
     year, month, day, hour, minute, second, fraction, zone = match.groups()
     late = hour == "24" and int(minute) == int(second or 0) == int(fraction or 0) == 0
     try:
+        # ``datetime`` has no hour 24, which ISO 8601 allows for midnight.
         moment = datetime(
             int(year),
             int(month),
@@ -279,6 +282,7 @@ def strptime_pattern(pattern: str) -> str:
             raise InstantError(f"date pattern {pattern!r}: {text} is not supported: use {', '.join(_FIELDS)}, SSS")
         return _FIELDS[text]
 
+    # A run of one letter is one field (UTS 35), so ``yyyy`` is not four times ``y``.
     return re.sub(r"'[^']*'|([A-Za-z])\1*", one, pattern.replace("%", "%%"))
 
 

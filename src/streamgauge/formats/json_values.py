@@ -54,6 +54,7 @@ class JsonText:
         count = 0
         for count, line in lines:
             start = 0
+            # Most input is one object on each line, which needs no tokens.
             if not depth and (plain := line.strip(_BLANK)) and _is_whole(plain):
                 yield count, plain
                 continue
@@ -62,6 +63,7 @@ class JsonText:
                 if sign in b"[{":
                     depth += 1
                     if depth == 1 and sign == b"[" and self.items:
+                        # The array itself is left out: its items are values at depth 1.
                         base, start = 1, token.end()
                     elif depth == base + 1:
                         begun, start = count, token.start()
@@ -77,6 +79,7 @@ class JsonText:
                 if size > self.limit:
                     raise ValueError(f"a value that begins on line {begun} has more than {self.limit} bytes")
                 parts.append(line[start:])
+            # A number or text between values, which the caller refuses with its line.
             elif not depth and line[start:].strip(_BLANK):
                 yield count, line[start:].strip(_BLANK)
         if begun or depth:

@@ -54,6 +54,7 @@ class LineColumns:
         batch = None if None in streams else self._batch(times, numbers, [row.add for row in elements])
         if batch is None:
             return None
+        # Batches cut into a few elements each are slower than single elements.
         if len(set(streams)) != 1 or len(batch) < FEW * len(advanced):
             return list(_apart(advances, streams, batch))
         return _parted(replace(batch, stream=streams[0]), [(at, Advance(advances[at])) for at in advanced])
@@ -79,6 +80,7 @@ class LineColumns:
         if len(self._numbers) > TERMS:
             self._begin()
         ids = self._numbers.of(terms)
+        # Numbered already, so that the whole numbering is given up: a refused term must not stay known.
         if not self._learn(self._numbers.terms[len(self._marks) :]):
             self._begin()
             return None

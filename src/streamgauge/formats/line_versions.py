@@ -42,6 +42,7 @@ class UnversionedFile(io.RawIOBase):
                 self._ready, self._rest = self._rest, b""
                 self._ready = _LINE.sub(b"", self._ready)
                 break
+            # Only whole lines: an announcement that two blocks divide would not be recognised.
             whole, newline, self._rest = (self._rest + block).rpartition(b"\n")
             self._ready = _LINE.sub(b"", whole + newline) if _WORD in whole else whole + newline
         part, self._ready = self._ready[: len(buffer)], self._ready[len(buffer) :]

@@ -142,6 +142,7 @@ def decode_input(line: bytes | str, unsaid: Unsaid | None = None) -> Input:
     if read.advance is not None:
         return Advance(read.advance)
     at, until = read.t, read.until
+    # Everything unusual takes the slow way, whose errors name the field.
     if at is None or read.n is None or read.stream is None or (until is not None and until <= at):
         return _decoded(line, unsaid)
     return StreamElement(read.stream, at, read.n, _triples(read.add, "add"), _triples(read.remove, "remove"), until)
@@ -265,6 +266,7 @@ def _loaded(text: str) -> Any:
         data, end = _raw(text)
     except ValueError:
         return json.loads(text)
+    # ``json.loads`` has the error for text after the value.
     return data if text[end:] in _ENDS else json.loads(text)
 
 
@@ -388,6 +390,7 @@ def _learn(item: object, where: str) -> Term:
         term = to_term(parse_term(item))
     except ValueError as error:
         raise LineError(f"field {where} holds {_short(item)}: expected an N-Triples term: {error}") from error
+    # Cleared as a whole: which terms recur is not known, and a full table costs memory only once.
     if len(_known) >= _KNOWN_LIMIT:
         _known.clear()
     _known[item] = term

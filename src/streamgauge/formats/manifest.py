@@ -88,6 +88,7 @@ class Manifest:
         ranges = sorted((part.sequence, part.file, part) for part in self.parts if part.sequence is not None)
         chosen, size, reach = list[TablePart](), 0, -1
         for sequence, _, part in ranges:
+            # ``reach``: rows of later parts with smaller sequence numbers would belong before rows that are taken.
             if size < rows:
                 reach = max(reach, sequence.greatest)
             elif sequence.least > reach:
@@ -124,12 +125,14 @@ def manifest(path: Path) -> Manifest:
     ordered, listed = files(path), _stored(path)
     entries = {part.file: part for part in listed.parts} if listed is not None else {}
     parts = tuple(entries.get(file.name) or made(file) for file in ordered)
+    # Parts that were added later may have further streams.
     complete = listed is not None and len(entries) == len(parts)
     return Manifest(parts, listed.streams if complete and listed is not None else None)
 
 
 def commit(folder: Path) -> Manifest:
     """Write the manifest of a folder whose table is complete, replacing an earlier one; TableError."""
+    # First, so that a crash in between leaves a table without a manifest, and not one with a wrong one.
     retract(folder)
     ordered = files(folder)
     parts = tuple(made(file) for file in ordered)
@@ -140,6 +143,7 @@ def commit(folder: Path) -> Manifest:
 
 def write(folder: Path, content: Manifest) -> None:
     """Write a manifest atomically; TableError."""
+    # Hidden from readers of the folder until it is complete.
     unfinished = folder / f".{NAME}"
     try:
         unfinished.write_text(encoded(content), "utf-8")
@@ -228,6 +232,7 @@ def _range(file: Path, footer: pq.FileMetaData, name: str | None) -> Range | Non
     """The minimum and maximum of a column, from the footer's statistics or else from its values."""
     if name is None or not footer.num_rows:
         return None
+    # The index among leaf columns: a list has several.
     place = [footer.schema.column(column).path for column in range(len(footer.schema))].index(name)
     groups = [footer.row_group(number).column(place) for number in range(footer.num_row_groups)]
     if all(group.is_stats_set and group.statistics.has_min_max for group in groups):

@@ -58,6 +58,7 @@ class KnownTerms(dict[str, Term]):
         # One match for all new terms: a call for each costs more than the matching.
         together = "\n".join([self[key] for key in fresh])
         sound = together.count("\n") == len(fresh) - 1 and self._accepted.fullmatch(together + "\n") is not None
+        # Also where the texts were terms: the table is for terms that recur, and its memory is bounded.
         if len(self) > limit:
             self.clear()
         elif not sound:
@@ -85,6 +86,7 @@ class NTriplesReader:
     def several(self, texts: Sequence[bytes]) -> list[tuple[Triple, ...]]:
         """The triples of each text, split together if they are canonical; errors as ``triples``."""
         parsed = self._split(b"".join(texts))
+        # A text that does not end with its line would be joined with the next one.
         if parsed is None or not all(text.endswith(b" .\n") for text in texts):
             return list(map(self.triples, texts))
         ends = list(accumulate([text.count(b"\n") for text in texts], initial=0))
@@ -98,6 +100,7 @@ class NTriplesReader:
             return None
         if parts is None:
             return None
+        # ``__missing__`` collects new terms meanwhile, so that they are validated once and together.
         columns = [list(map(known.__getitem__, parts[at:-1:3])) for at, known in enumerate(self._known)]
         sound = [not known.fresh or known.are_terms(self._limit) for known in self._known]
         return list(zip(*columns, strict=True)) if all(sound) else None

@@ -45,6 +45,7 @@ def pages(records: Iterable[T], encode: Callable[[Sequence[T]], pa.Table]) -> It
 def gathered(records: Iterable[T], form: RecordForm[T], encode: Callable[[Sequence[T]], pa.Table]) -> Sequence[T]:
     """The records as a sequence: beyond MAX_RESIDENT in a temporary file; TableError if the disk is full."""
     coming = iter(records)
+    # One more than fits tells whether there are more.
     first = tuple(islice(coming, MAX_RESIDENT + 1))
     if len(first) <= MAX_RESIDENT:
         return first
@@ -127,6 +128,7 @@ class PagedRecords(Sequence[T]):
 
     def _turned(self, place: int) -> tuple[int, Sequence[T]]:
         """The page of a place, which becomes the current one."""
+        # Going forward within a row group, the iterator at hand continues; else another one begins at the group.
         if not self._firsts[self._group(place)] <= self._page[0] <= place:
             self._next_pages = self._pages(place)
         self._page = next((begin, page) for begin, page in self._next_pages if place < begin + len(page))
@@ -140,6 +142,7 @@ class PagedRecords(Sequence[T]):
         """The pages from the row group of a place on, each with the place of its first record."""
         begin = self._firsts[self._group(place)]
         for file, groups in groupby(self._groups[self._group(place) :], key=itemgetter(0)):
+            # Pages are read long after the sequence was made, and a table may be written anew meanwhile.
             if digest(file) != self._digests[file]:
                 raise TableError(f"{file}: was replaced while it was read: read the table again")
             numbers = [number for _, number in groups]

@@ -91,6 +91,7 @@ def kernel_kills(counters: Path = Path("/proc/vmstat")) -> int | None:
 
 def signal_of(code: int) -> signal.Signals | None:
     """The signal that ended a program with this exit code, ``None`` if none did."""
+    # A shell or a container reports 128 + signal.
     number = -code if code < 0 else code - 128
     try:
         return signal.Signals(number) if number > 0 else None
@@ -103,6 +104,7 @@ def in_words(code: int, kills_before: int | None = None, kills_now: int | None =
     message = f"exit code {code}"
     signal_ = signal_of(code)
     if signal_ is signal.SIGKILL:
+        # A counter of the whole machine, so it is evidence and not proof: the sentence says what the kernel did.
         if kills_before is not None and kills_now is not None and kills_now > kills_before:
             return f"{message}: killed, and the kernel says that it ended a process as memory had run out: {HEAP}"
         return f"{message}: killed from outside, as the kernel does when memory runs out: {HEAP}"

@@ -68,6 +68,7 @@ def _term_json(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Js
 
 def rows(document: object) -> tuple[tuple[str, ...], list[Row]]:
     """The variables and rows of a result; a boolean is one row over ``ask``. ResultsError."""
+    # Both members at once would be neither form of result (SPARQL 1.1 Query Results JSON, 3).
     if isinstance(document, Mapping) and isinstance(document.get("boolean"), bool) and "results" not in document:
         truth = "true" if document["boolean"] else "false"
         return ("ask",), [(f'"{truth}"^^<{XSD}boolean>',)]
@@ -95,6 +96,7 @@ def read_rows(text: bytes | str | msgspec.Raw) -> tuple[tuple[str, ...], list[Ro
 
 def _decoded(texts: list[msgspec.Raw]) -> Iterator[Json]:
     """The object of each text, which is released after that."""
+    # Popped from the end, so that each text is released when its object exists.
     texts.reverse()
     while texts:
         yield msgspec.json.decode(texts.pop())

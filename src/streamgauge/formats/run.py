@@ -32,6 +32,7 @@ def write_verdict(path: str | Path, verdict: Verdict) -> None:
     root = Path(path)
     folder = root / "windows.parquet"
     try:
+        # Windows that are read page by page from this very table must not be replaced by themselves.
         if not (isinstance(verdict.windows, PagedRecords) and verdict.windows.is_of(folder)):
             tables.write_groups(folder, 0, WINDOWS, pages(verdict.windows, windows_table))
             commit(folder)
@@ -100,6 +101,7 @@ class RunWriter:
         self._reports = 0
         self._finished = False
         self._lock = RLock()
+        # Before the new header: a killed process must not leave it beside the tables of the run before.
         _clear(self._root)
         self._write_header(finished=False)
         static = iter(header.query.static)
@@ -144,6 +146,7 @@ class RunWriter:
     ) -> None:
         if kind is None and not self._finished:
             self.finish()
+        # After a RunError the disk is full, and a flush would raise it again in place of the first.
         elif not self._finished and not isinstance(error, RunError):
             self.flush()
 
@@ -156,6 +159,8 @@ class RunWriter:
     def _part(self, name: str, records: list[Any]) -> None:
         try:
             if name == "answers":
+                # Rows before answers: if the process is killed in between, the rows of the lost answers are left out on
+                # reading.
                 rows = tables.rows_table(records, self._reports)
                 tables.write_part(self._root / "rows.parquet", self._parts[name], rows)
                 table = tables.answers_table(records, self._reports)

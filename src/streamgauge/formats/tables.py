@@ -352,6 +352,7 @@ def write_groups(folder: Path, number: int, schema: pa.Schema, groups: Iterable[
             for table in groups:
                 parquet.write_table(table)
         unfinished.replace(part)
+    # Before OSError, of which some mistakes are kinds (PlaceError).
     except MistakeError:
         raise
     except OSError as error:
