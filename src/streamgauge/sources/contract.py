@@ -192,8 +192,11 @@ class Resumable(Protocol):
 
     lost: str
 
-    def hold(self) -> bool:
-        """Acknowledge only settled items; called before ``items``. True if the sender then soon waits."""
+    def hold(self, *, apart: bool = True) -> bool:
+        """Acknowledge only settled items; called before ``items``. True if the sender then soon waits.
+
+        ``apart``: each element has a place of its own; else several in columns may have one.
+        """
 
     def place(self) -> object:
         """The place after the last item."""

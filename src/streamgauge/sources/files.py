@@ -17,6 +17,7 @@ from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
 from streamgauge.formats.bounded_files import ByteReader
 from streamgauge.formats.codings import ENDINGS as CODINGS
 from streamgauge.formats.documents import BUFFER, suffix_of
+from streamgauge.formats.lines import Advance
 from streamgauge.formats.streams import (
     FormatError,
     Reading,
@@ -30,6 +31,7 @@ from streamgauge.formats.streams import (
     whole_path,
 )
 from streamgauge.formats.streams.format import Format
+from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.contract import Address, Delivery, Position, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import ReadingOptions, RefusalReport, Refusals
@@ -73,7 +75,7 @@ class FileOrigin:
     """The place from which the items of a file are counted, and the number of items since.
 
     An earlier process has read ``passed`` of them; ``lost`` is why that place cannot be found again. ``resumable``:
-    the place must be one at which another process can resume.
+    the place must be one at which another process can resume, ``apart`` each element must have one.
     """
 
     place: FilePlace
@@ -81,6 +83,7 @@ class FileOrigin:
     passed: int = 0
     lost: str = ""
     resumable: bool = False
+    apart: bool = False
 
 
 class FileSource(ByteSource):
@@ -105,16 +108,17 @@ class FileSource(ByteSource):
     def items(self) -> "Iterator[Taken]":
         """The elements and advances in the order of the bytes, without those that an earlier process read."""
         origin = self._origin
-        # Each element has a place of its own where another process may go on at it.
-        # resumes.
-        for item in one_by_one(super().items()) if origin.resumable or origin.passed else super().items():
-            origin.items += 1
-            if origin.items > origin.passed:
+        for item in one_by_one(super().items()) if origin.apart else super().items():
+            count = 1 if isinstance(item, StreamElement | Advance) else len(item)
+            origin.items += count
+            if (passed := origin.passed - origin.items + count) <= 0:
                 yield item
+            elif passed < count and not isinstance(item, StreamElement | Advance):
+                yield item.part(passed, count)
 
-    def hold(self) -> bool:
+    def hold(self, *, apart: bool = True) -> bool:
         """Note that places must be resumable; a file needs no acknowledgement."""
-        self._origin.resumable = True
+        self._origin.resumable, self._origin.apart = True, apart
         return False
 
     def place(self) -> tuple[FilePlace, int]:

@@ -181,7 +181,7 @@ class KafkaSource(RefusalReport):
                 yield item
             self._taken(message)
 
-    def hold(self) -> bool:
+    def hold(self, *, apart: bool = True) -> bool:  # noqa: ARG002
         """Do nothing: a position has its own offsets, independent of the group's."""
         return False
 

@@ -189,7 +189,7 @@ class MqttSource(RefusalReport):
         # Also for a message without items, which the loop above has not passed.
         self._place = MqttPlace(self._count, not received.qos)
 
-    def hold(self) -> bool:
+    def hold(self, *, apart: bool = True) -> bool:  # noqa: ARG002
         """Acknowledge only settled messages; true, as a broker allows few messages in flight."""
         self._unsettled = deque()
         return True

@@ -37,7 +37,7 @@ class Placed(msgspec.Struct, frozen=True, gc=False):
     """
 
     source: int
-    item: Input | None
+    item: "Taken | None"
     place: object
 
 
@@ -81,7 +81,7 @@ class MergedStreams:
 
     def put(self, place: Place, item: "Arrival") -> bool:
         """Add an item, waiting for room; false after ``stop``."""
-        single = isinstance(item, StreamElement | Advance | Placed)
+        single = isinstance(item.item if isinstance(item, Placed) else item, StreamElement | Advance)
         limit = MAX_WAITING_ITEMS if single else MAX_WAITING_BATCHES
         if len(self._waiting) >= limit:
             with self._changed:

@@ -11,14 +11,16 @@ from contextlib import contextmanager
 from dataclasses import replace
 from hashlib import sha256
 from heapq import merge
+from itertools import groupby
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final, NamedTuple, cast
 
 import msgspec
 
-from streamgauge.formats.batches import FEW, ElementBatch
+from streamgauge.formats.batches import FEW, ElementBatch, Taken
 from streamgauge.formats.lines import Advance, Input, decode_answer, encode_answer
+from streamgauge.formats.streams import one_by_one
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.semantics import Semantics
@@ -28,6 +30,7 @@ from streamgauge.servers.durable.journal import Change, NumberedLine, Record
 from streamgauge.servers.durable.needs import not_durable
 from streamgauge.servers.durable.segments import ItemColumns, OpenSegment
 from streamgauge.servers.durable.state import SessionState
+from streamgauge.servers.queries.item_log import latest_time
 from streamgauge.servers.queries.sessions import EngineSession, restored
 from streamgauge.sources.contract import Position
 from streamgauge.sources.named import merge_key
@@ -277,35 +280,36 @@ class DurableWatch(Watch[Any]):
     def _take(self) -> bool:
         """Process the waiting items, at most as many as take ``BEAT_S``."""
         limit = min(self._together, LARGEST - len(self._came))
-        arrived, more = list[Placed](), False
+        arrived, size, more = list[Placed](), 0, False
         try:
             for placed in self._placed:
                 more = True
                 if placed is not None:
                     arrived.append(placed)
-                if placed is None or len(arrived) >= limit:
+                    size += len(placed.item) if isinstance(placed.item, ElementBatch) else 1
+                if placed is None or size >= limit:
                     break
         except Exception:  # a source failed: its items so far count; after an interrupt they would come again
             self._process(arrived)
             raise
         begun = monotonic()
-        self._process(arrived, quiet=len(arrived) < limit and more)
-        if len(arrived) >= self._together:
+        self._process(arrived, quiet=size < limit and more)
+        if size >= self._together:
             self._together = min(2 * limit, LARGEST) if monotonic() - begun < BEAT_S / 2 else max(limit // 2, 1)
         return more
 
     def _process(self, arrived: Sequence[Placed], *, quiet: bool = False) -> None:
         """Process items; ``quiet`` if no more are waiting, so that time may pass."""
         self._halfway = True
-        items = list[Input]()
+        items = list[Taken]()
         for placed in arrived:
             source, item = placed.source, placed.item
             if item is None:
                 self._places[source] = placed.place, self._places.get(source, (None, None))[1]
                 continue
             if self._unseen:
-                self._tell_gap(source, item.time)
-            self._places[source] = placed.place, item.time
+                self._tell_gap(source, int(item.times[0]) if isinstance(item, ElementBatch) else item.time)
+            self._places[source] = placed.place, latest_time(item)
             items.append(item)
         self._enter_all(items)
         if quiet and self._passing.wall is not None:
@@ -321,8 +325,17 @@ class DurableWatch(Watch[Any]):
             return BEAT_S
         return QUIET_S if self._places else IDLE_S
 
-    def _enter_all(self, items: Sequence[Input]) -> None:
-        """Process items and add them to the segment; many become columns once, for both engine and disk."""
+    def _enter_all(self, items: Sequence[Taken]) -> None:
+        """Process items and add them to the segment."""
+        for in_columns, run in groupby(items, lambda item: isinstance(item, ElementBatch)):
+            if in_columns:
+                for batch in cast(Iterator[ElementBatch], run):
+                    self._enter_batch(self._came.extend_batch(batch))
+            else:
+                self._enter_each(cast(list[Input], [*run]))
+
+    def _enter_each(self, items: Sequence[Input]) -> None:
+        """Items one by one; many become columns once, for both engine and disk."""
         if len(items) < FEW:
             for item in items:
                 self._keep(item)
@@ -411,13 +424,15 @@ class DurableWatch(Watch[Any]):
 
 
 def placed_items(feeds: Sequence[StreamFeed]) -> list[Iterator[Placed]]:
-    """The items of each source with the position after each."""
-    return [_placed(at, feed) for at, feed in enumerate(feeds)]
+    """The items of each source with the position after each; those that are merged with others' one by one."""
+    items = [cast(Iterable[Taken], feed.items) for feed in feeds]
+    apart = len(feeds) > 1
+    return [_placed(at, feed, one_by_one(items[at]) if apart else items[at]) for at, feed in enumerate(feeds)]
 
 
-def _placed(at: int, feed: StreamFeed) -> Iterator[Placed]:
+def _placed(at: int, feed: StreamFeed, items: Iterable[Taken]) -> Iterator[Placed]:
     source = feed.resumable
-    for item in cast(Iterable[Input], feed.items):
+    for item in items:
         yield Placed(at, item, None if source is None else source.place())
 
 

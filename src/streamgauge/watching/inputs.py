@@ -206,7 +206,7 @@ def open_feeds(
     feeds: list[StreamFeed] = []
     with ExitStack() as opened:
         for (iri, source), own in zip(pairs, readings, strict=True):
-            feeds.append(_open(source, reading_for(NamedSource("", iri), named, own), iri, after))
+            feeds.append(_open(source, reading_for(NamedSource("", iri), named, own), iri, after, len(pairs) > 1))
             # If a later source cannot be opened, the connections of the earlier ones would stay open.
             opened.callback(feeds[-1].close)
         opened.pop_all()
@@ -227,12 +227,13 @@ def _pairs(stream: Stream) -> list[tuple[str | None, Given]]:
     return [(None, stream)]
 
 
-def _open(feed: Given, reading: Reading, iri: str | None, after: After | None) -> StreamFeed:
+def _open(feed: Given, reading: Reading, iri: str | None, after: After | None, apart: bool) -> StreamFeed:
+    """Open a source; ``apart``: its elements are merged with others', so that each needs a place of its own."""
     if isinstance(feed, str | Path):
         address = parse_address(str(feed))
         key = f"<{iri}> from {address.text}" if iri else address.text
         source = open_source(str(feed), reading, after=None if after is None else after(key))
-        waits = after is not None and isinstance(source, Resumable) and source.hold()
+        waits = after is not None and isinstance(source, Resumable) and source.hold(apart=apart)
         items = source.items()
         return StreamFeed(items if iri is None else of_stream(items, iri), is_live(address), source, key, waits)
     making, key = _Making(reading), f"<{iri}>" if iri else "something to iterate over"

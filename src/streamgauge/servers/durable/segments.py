@@ -86,18 +86,23 @@ class ItemColumns(NamedTuple):
             if terms is None:
                 parts.append(cls.of(cast(Sequence[JournalItem], alike)))
             else:
-                parts.append(cls._of_batches([cast(ElementBatch, item) for _, item in alike]))
+                parts.append(cls.of_batches([cast(ElementBatch, item) for _, item in alike]))
         return cls.together(parts) if parts else cls.of(())
 
     @classmethod
-    def _of_batches(cls, batches: Sequence[ElementBatch]) -> "ItemColumns":
-        """Batches of one stream that share their terms."""
+    def of_batches(cls, batches: Sequence[ElementBatch]) -> "ItemColumns":
+        """Batches of one stream that share their terms, of which those stay that occur."""
         times, counts, ids = (
             np.concatenate(columns)
             for columns in zip(*[(one.times, np.diff(one.borders), one.added) for one in batches], strict=True)
         )
-        places = np.zeros(len(times), np.int32)
-        return cls([batches[0].stream], batches[0].terms, times, places, counts.astype(np.int32), ids, ())
+        terms, places = batches[0].terms, np.zeros(len(times), np.int32)
+        occurs = np.zeros(len(terms), np.bool_)
+        occurs[ids] = True
+        if not occurs.all():  # a reader numbers on over many batches
+            numbers = np.cumsum(occurs, dtype=np.int32) - 1
+            terms, ids = [terms[number] for number in np.flatnonzero(occurs).tolist()], numbers[ids]
+        return cls([batches[0].stream], terms, times, places, counts.astype(np.int32), ids, ())
 
     @classmethod
     def together(cls, parts: Sequence["ItemColumns"]) -> "ItemColumns":
@@ -145,6 +150,14 @@ def _terms_of(item: tuple[str, Taken]) -> tuple[str, int] | None:
     return (stream, id(taken.terms)) if isinstance(taken, ElementBatch) else None
 
 
+def _joined(parts: Sequence[ItemColumns | ElementBatch]) -> ItemColumns:
+    """Items behind each other that share their terms, so that all are of one kind."""
+    if isinstance(parts[0], ItemColumns):
+        return ItemColumns.joined(cast(Sequence[ItemColumns], parts))
+    batches = [[*run] for _, run in groupby(cast(Sequence[ElementBatch], parts), attrgetter("stream"))]
+    return ItemColumns.together([ItemColumns.of_batches(run) for run in batches])
+
+
 class OpenSegment:
     """Items that will be written as one segment, from ``number`` on; an engine takes them as they are added.
 
@@ -153,7 +166,7 @@ class OpenSegment:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self._loose, self._parts = list[JournalItem](), list[ItemColumns]()
+        self._loose, self._parts = list[JournalItem](), list[ItemColumns | ElementBatch]()
         self._streams, self._terms, self._size = NumberedTerms(), NumberedTerms(), 0
 
     def __len__(self) -> int:
@@ -179,11 +192,20 @@ class OpenSegment:
         number, part = self.end, self._part(items)
         return _runs(number, part)
 
+    def extend_batch(self, batch: ElementBatch) -> ElementBatch:
+        """Elements in columns, which keep the terms that they have; as an engine takes them, with their numbers."""
+        self._close_part()
+        own = batch.numbered(self.end)
+        self._parts.append(own)
+        self._size += len(own)
+        return own
+
     @property
     def columns(self) -> ItemColumns:
         """All of them."""
         self._close_part()
-        return ItemColumns.joined(self._parts or [ItemColumns.of(())])
+        runs = [[*run] for _, run in groupby(self._parts, lambda part: id(part.terms))]
+        return ItemColumns.together([_joined(run) for run in runs]) if runs else ItemColumns.of(())
 
     def _close_part(self) -> None:
         if self._loose:

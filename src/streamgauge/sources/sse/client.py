@@ -106,7 +106,7 @@ class SseSource(RefusalReport):
             response.close()
         self._client.close()
 
-    def hold(self) -> bool:
+    def hold(self, *, apart: bool = True) -> bool:  # noqa: ARG002
         """Do nothing, as event servers need no acknowledgement."""
         return False
 
