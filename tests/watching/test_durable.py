@@ -16,7 +16,9 @@ from hypothesis import assume, event, given
 from hypothesis import strategies as st
 
 from streamgauge.engines import live
+from streamgauge.formats import documents
 from streamgauge.formats.lines import Advance, Input, encode_advance, encode_element
+from streamgauge.formats.streams import jsonl
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
@@ -38,7 +40,8 @@ from tests.watching.standing import PROFILED, TRIPLES
 class Case:
     """A query over a stream of some hundred elements, and after how many answers a process ends.
 
-    ``seed`` tells which, as ``stream_of`` draws them.
+    ``seed`` tells which, as ``stream_of`` draws them. They are read in chunks of ``buffered`` bytes, in columns where
+    their lines are alike.
     """
 
     query: ContinuousQuery
@@ -47,6 +50,7 @@ class Case:
     items: tuple[Input, ...] = field(repr=False)
     ends: tuple[int, ...]
     together: int
+    buffered: int
 
 
 @st.composite
@@ -61,7 +65,8 @@ def cases(draw: st.DrawFn) -> Case:
     randoms = random.Random(seed := draw(st.integers(0, 2**32)))
     items = tuple(stream_of(query, semantics, randoms))
     ends = tuple(randoms.randrange(1, 30) for _ in range(randoms.randrange(1, 4)))
-    return Case(query, semantics, seed, items, ends, randoms.choice((1, 2, 7, 30, 1000)))
+    together, buffered = randoms.choice((1, 2, 7, 30, 1000)), randoms.choice((100, 500, 3000, documents.BUFFER))
+    return Case(query, semantics, seed, items, ends, together, buffered)
 
 
 def durable_window(window: StreamWindow, unit: int) -> StreamWindow:
@@ -75,12 +80,12 @@ def durable_window(window: StreamWindow, unit: int) -> StreamWindow:
 def stream_of(query: ContinuousQuery, semantics: Semantics, randoms: random.Random) -> list[Input]:
     """Elements with pauses, in order or nearly so, and advances among them."""
     time, items = randoms.choice((0, 45_678, 1_772_352_000_000)), list[Input]()
-    unit, late = semantics.time_unit, semantics.lateness
+    unit, late, ending = semantics.time_unit, semantics.lateness, randoms.choice((0, 0.1))
     for number in range(randoms.randrange(20, 200)):
         time += unit * randoms.choice((0, 0, 1, 1, 1, 2, 5, 40 if randoms.random() < 0.2 else 1))
         at = time - randoms.choice((0, 0, 1, 4)) * unit if late is not None else time
         added = tuple(dict.fromkeys(randoms.choice(TRIPLES) for _ in range(randoms.randrange(3))))
-        until = at + unit * randoms.randrange(1, 6) if randoms.random() < 0.1 else None
+        until = at + unit * randoms.randrange(1, 6) if randoms.random() < ending else None
         items.append(StreamElement(randoms.choice(query.streams), at, number, added, (), until))
         if randoms.random() < 0.1:
             items.append(Advance(time - (late or 0) - 1))
@@ -118,6 +123,9 @@ def interrupted(case: Case, source: str, folder: Path, **options: Any) -> dict[i
 def test_a_watch_that_was_stopped_gives_the_same_answers(case: Case):
     with TemporaryDirectory() as name, pytest.MonkeyPatch.context() as patch:
         patch.setattr(durable, "LARGEST", case.together)
+        patch.setattr(documents, "BUFFER", case.buffered)
+        for limit, value in (("ROWS_FIRST", 0), ("FEW_LINES", 1), ("ONE_BY_ONE", 1)):
+            patch.setattr(jsonl, limit, value)
         folder = Path(name)
         source = written(case.items, folder / "stream.jsonl")
         options: dict[str, Any] = {"semantics": case.semantics}

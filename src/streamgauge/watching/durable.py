@@ -438,4 +438,6 @@ def _placed(at: int, feed: StreamFeed, items: Iterable[Taken]) -> Iterator[Place
 
 def placed_by_time(feeds: Sequence[Iterator[Placed]]) -> Iterator[Placed]:
     """Sorted sources merged by application time."""
+    if len(feeds) == 1:
+        return feeds[0]
     return merge(*feeds, key=lambda placed: merge_key(cast(Input, placed.item)))

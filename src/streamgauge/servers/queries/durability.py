@@ -83,7 +83,9 @@ class ServiceJournal:
         self.state = SessionState(folder)
         self.trouble = self.fault = ""
         self._clock, self._written_at, self._wrote_at = clock, clock(), -inf
-        self._changed = Condition(RLock())
+        # Apart, or each publication would wake all who wait for the disk.
+        lock = RLock()
+        self._changed, self._durable, self._leaving = Condition(lock), Condition(lock), Condition(lock)
         self._noted, self._writing = _Noted(), False
         self._next = self.state.next
         self._tickets = self._written = self._waiting = 0
@@ -258,7 +260,7 @@ class ServiceJournal:
         """Wait until what was noted is durable; NotDurableError where it is not within ``patience`` (s)."""
         with self._changed:
             self._waiting += 1
-            met = self._changed.wait_for(lambda: self._written >= ticket or bool(self.fault), patience)
+            met = self._durable.wait_for(lambda: self._written >= ticket or bool(self.fault), patience)
             self._waiting -= 1
             if not met or self.fault:
                 why = self.fault or self.trouble or "the disk is slow"
@@ -274,6 +276,7 @@ class ServiceJournal:
         with self._changed:
             self._ending = True
             self._changed.notify_all()
+            self._leaving.notify_all()
         if self._thread.ident is not None:
             self._thread.join(patience)
         if not self._thread.is_alive():
@@ -295,7 +298,7 @@ class ServiceJournal:
                 tell()
             with self._changed:
                 self._written, self._written_at = ticket, self._clock()
-                self._changed.notify_all()
+                self._durable.notify_all()
 
     def _taken(self) -> tuple[_Noted, int, dict[str, int]] | None:
         """The next change to write, waited for; ``None`` at the end."""
@@ -319,7 +322,7 @@ class ServiceJournal:
                 lambda: self._tickets > self._written or self._ending, PROGRESS_S if behind else None
             ):
                 if self._crowded:
-                    self._changed.wait_for(lambda: self._ending, self._wrote_at + GATHER_S - self._clock())
+                    self._leaving.wait_for(lambda: self._ending, self._wrote_at + GATHER_S - self._clock())
                 return self._progress()
             if _answered(progress := self._progress()) != self._answered:
                 return progress
@@ -338,7 +341,7 @@ class ServiceJournal:
                 self.trouble = ""
                 return True
             with self._changed:
-                if self._changed.wait_for(lambda: self._ending, AGAIN_S):
+                if self._leaving.wait_for(lambda: self._ending, AGAIN_S):
                     return False
 
 
