@@ -109,7 +109,8 @@ class WindowJoins(JoinPool):
 
     def change(self, bag: Bag) -> Bag:
         """Take the rows of a bag, and those that a second plan finds."""
-        change = super().change(bag)
+        change = bag.copy()
+        bag.clear()
         if self._skewed and (skewed := self._skewed.get(id(bag))) is not None:
             skewed.add_to(change)
         return change

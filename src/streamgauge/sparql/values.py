@@ -68,6 +68,11 @@ INTEGER_RANGES: Final[dict[str, tuple[float, float]]] = {
 _WHOLE: Final = re.compile(r"[+-]?[0-9]+")
 _POINT: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)")
 _REAL: Final = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?")
+_LEAST_NORMAL: Final = 2.0**-126
+"""The least normal xsd:float."""
+_BELOW_SINGLE: Final = (1 << 29) - 1
+_MIDPOINT: Final = 1 << 28
+"""Bits of a 64-bit float below those of a 32-bit one, and their value halfway between two of the latter."""
 _SPECIAL: Final = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
 _NUMERIC: Final = frozenset(XSD + name for name in (*INTEGER_RANGES, "decimal", "float", "double"))
 _BOOLEANS: Final = {"true": True, "1": True, "false": False, "0": False}
@@ -287,9 +292,20 @@ def shortest(number: float, kind: int) -> str:
         return repr(number)
     for length in (6, 7, 8):
         text = f"{number:.{length}g}"
-        if nearest_single(Decimal(text)) == number:
+        if _reads_back(text, number):
             return text
     return f"{number:.9g}"
+
+
+def _reads_back(text: str, number: float) -> bool:
+    """Whether an xsd:float is the nearest one to a decimal.
+
+    Rounding to 64 bits first is exact enough unless it gives the midpoint of two normal 32-bit floats.
+    """
+    near = float(text)
+    if abs(near) >= _LEAST_NORMAL and struct.unpack("q", struct.pack("d", near))[0] & _BELOW_SINGLE != _MIDPOINT:
+        return single(near) == number
+    return nearest_single(Decimal(text)) == number
 
 
 def datatype_of(value: Value) -> str | None:

@@ -98,18 +98,21 @@ class RelationToStream:
         added = self._moved(delta, 1)
         if not self.again:
             return added
-        left = self.left_at(instant)
+        left, gone = self.left_at(instant), self._moved(delta, -1)
         if left:
             again = Counter(added)
             added = tuple((again - left).elements())
             left -= again
-        left.update(self._moved(delta, -1))
+        if gone:
+            left.update(gone)
         return added
 
     def left_at(self, instant: int) -> Counter[Row]:
         """The rows that left at an instant (ms) and have not returned; reset at the next instant."""
         if instant != self._instant or not self.again:
-            self._instant, self._left = instant, Counter()
+            self._instant = instant
+            if self._left:
+                self._left = Counter()
         return self._left
 
     def _changed(self) -> Mapping[Row, int]:

@@ -130,8 +130,7 @@ class WindowDriver:
             self._enters = {stream: tuple(frame.arrive for frame in frames) for stream, frames in self._of.items()}
         self._alone = len(self._frames) == 1 or not self._closing
         self._telling = not self._counting and all(frame.content.telling for frame in self._frames)
-        self._ticked = _EARLY
-        self._frontier = _EARLY
+        self._ticked = self._frontier = _EARLY
         self._cut = self._next_cut(t0)
 
     def push(self, element: StreamElement) -> None:
@@ -480,17 +479,18 @@ class WindowDriver:
 
     def _look(self, instant: int) -> None:
         """Report unless the strategies about content say otherwise; changes are counted from here on."""
-        changed = [frame.content.settle() for frame in self._frames]
-        if any(changed) and (not self._non_empty or any(frame.content.held for frame in self._frames)):
-            if instant < self._sent_from and any(frame.content.held for frame in self._frames):
-                self._nothing, self._silent = 0, False
-                return
-            scopes = [frame.scope for frame in self._frames]
-            self._report(instant, (min(start for start, _ in scopes), max(end for _, end in scopes)))
-            self._looked = True
-            holding = any(frame.content.held for frame in self._frames)
-            self._nothing = 0 if holding else self._nothing + 1
-            self._silent = not holding and self._now is None and self._reports.silent
+        changed = True in [frame.content.settle() for frame in self._frames]
+        holding = True in [frame.content.held for frame in self._frames]
+        if not changed or (self._non_empty and not holding):
+            return
+        if holding and instant < self._sent_from:
+            self._nothing, self._silent = 0, False
+            return
+        scopes = [frame.scope for frame in self._frames]
+        self._report(instant, (min(scopes)[0], max([end for _, end in scopes])))
+        self._looked = True
+        self._nothing = 0 if holding else self._nothing + 1
+        self._silent = not holding and self._now is None and self._reports.silent
 
     def _report(self, instant: int, scope: tuple[int, int]) -> None:
         if self._now is not None:
