@@ -54,6 +54,7 @@ class Trial:
         own = "".join(f"-{name}={value}" for name, value in sorted(self.options.items()))
         point = "".join(f"-{name}={value}" for name, value in self.point.items())
         name = f"{self.system}{own}-{self.semantics.name}{point}-seed{self.seed}-{self.repetition}"
+        # Options and points may be paths, which must not lead out of the folder.
         return name.replace("/", "_").replace("\0", "_")
 
     def differences(self, kept: RunHeader) -> tuple[str, ...]:
@@ -67,6 +68,7 @@ class Trial:
         same = {
             "workload": before == now,
             "query": kept.query_text == self.query.text and same_static,
+            # The t0 of a recorded run is a result: a searched or moved one.
             "semantics": replace(kept.semantics, t0=self.semantics.t0) == self.semantics,
             "engine.options": dict(kept.options) == dict(self.options),
             "feed.pace": kept.factor == self.pace,
@@ -139,6 +141,7 @@ class JudgedRun:
 
 def made_once(target: Path, make: Callable[[Path], object]) -> Path:
     """Create a file or folder unless it exists, atomically; concurrent callers must create the same content."""
+    # Only a saving: ``put_if_absent`` decides when two processes come here together.
     if not target.exists():
         with stage(target) as place:
             make(place)

@@ -114,6 +114,7 @@ class _AnswerWriter:
         text = encode_answers(self.waiting)
         self.waiting.clear()
         late = getattr(session, "late", 0)
+        # The count is cumulative, so it is sent only when it has grown.
         if late != self._late:
             self._late = late
             text += encode_late(late)
@@ -184,6 +185,7 @@ class _TaskInput:
 
     def _whole_lines(self) -> bytes:
         """All whole lines received so far; ``close`` is returned alone."""
+        # What has arrived by now, without waiting for more: batching must not delay an answer.
         waiting = self._lines.peek()
         end = waiting.rfind(b"\n") + 1
         if CLOSE in waiting and (match := _close(waiting)):
@@ -216,6 +218,7 @@ class _BatchInput:
         """The batches up to a message ``word``, or to the end of input; LineError for another message."""
         from streamgauge.formats.batches import read_batches, read_columns
 
+        # Messages are JSON objects; an Arrow stream begins with a continuation marker (0xFFFFFFFF).
         while first := self._lines.peek(1)[:1]:
             if first != b"{":
                 if self._by_column:

@@ -57,6 +57,7 @@ class Schedule:
         while (left := due - (now := clock())) > 0 and not stopped():
             if tick is not None:
                 tick((now - self.start) / self.every)
+            # ``sleep(0)`` yields to other threads while spinning.
             self.sleep(min(longest, left / 1e9 - spin) if left > 1e9 * spin else 0)
         return due
 
@@ -73,6 +74,7 @@ class HandoverLog(Generic[Element]):
 
     def __init__(self, elements: Sequence[Element], clock: Clock) -> None:
         self.elements, self._clock = elements, clock
+        # Arrays of machine integers: a list would create an object per time, and garbage collections to measure.
         self.planned, self.handed, self.acknowledged = (array("q", [0]) * len(elements) for _ in range(3))
         self.known_as: list[int | None] = [None] * len(elements)
 
@@ -244,6 +246,7 @@ class PacedFeeder:
             raise StoppedError(self._fed)
 
     def _tick(self, place: float) -> None:
+        # One ms less: elements at the current ms may still come.
         self._tell(min(self._until, self._begin + int(place)) - 1)
 
     def _tell(self, come: int) -> None:
@@ -263,6 +266,7 @@ class PacedFeeder:
         form, more = self._form, True
         while more:
             items = [self._queue.get()]
+            # Everything that waits, so that an engine that was slow catches up with few writes.
             while len(items) < form.most and items[-1] is not None and not self._queue.empty():
                 items.append(self._queue.get())
             if items[-1] is None:

@@ -67,6 +67,7 @@ class ChildProcess(subprocess.Popen[bytes]):
         for pipe in (self.stdin, self.stdout):
             if pipe is not None:
                 with contextlib.suppress(OSError, AttributeError):
+                    # Linux only, and limited for users by /proc/sys/fs/pipe-max-size.
                     fcntl.fcntl(pipe, fcntl.F_SETPIPE_SZ, PIPE)
 
     def how(self) -> str:
@@ -101,6 +102,7 @@ class ChildProcess(subprocess.Popen[bytes]):
 
     def kill(self) -> None:
         """Kill it and its descendants, repeatedly, since these may start others meanwhile."""
+        # First itself, so that it starts no further processes.
         super().kill()
         for _ in range(_KILL_ROUNDS):
             if not (left := self.started()):
@@ -283,6 +285,7 @@ class JsonProgram:
                 self.lines.append(line)
                 self._receive(line)
                 self._unread.put(line)
+        # Wakes a waiting ``wait_for`` when the program has ended.
         self._unread.put(None)
 
     def _last_words(self) -> str:

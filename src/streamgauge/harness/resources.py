@@ -31,6 +31,7 @@ def tree(pid: int) -> list[psutil.Process]:
     """The process and its descendants; empty if it has ended."""
     try:
         root = psutil.Process(pid)
+        # A zombie has ended, but keeps its id until it is waited for.
         return [] if root.status() == psutil.STATUS_ZOMBIE else [root, *root.children(recursive=True)]
     except psutil.Error:
         return []
@@ -44,6 +45,7 @@ def usage(pid: int) -> TreeUsage | None:
             times = process.cpu_times()
             rss += int(process.memory_info().rss)
             threads += int(process.num_threads())
+            # With waited-for children, so that the sum does not fall when a short-lived one ends.
             cpu += float(times.user + times.system + times.children_user + times.children_system)
             alive = True
     return TreeUsage(rss, threads, cpu) if alive else None

@@ -124,6 +124,7 @@ def assemble(
     refuse_names((source,), query.streams)
 
     def run(last: int) -> Run:
+        # Known only when the stream has been read, which is done after the options are checked.
         until = request.advance_to if request.advance_to is not None else advance(query, last)
         return Run(
             _header(answers, form, recorded, request, (text, query, until)), recorded.answers, (), recorded.samples
@@ -175,6 +176,7 @@ def by_answers(
 ) -> Callable[[ContinuousQuery, int], int]:
     """The end of time (ms) at the last element, or at the last answer if windows report when they close."""
     closes = semantics is not None and Report.WINDOW_CLOSE in semantics.report
+    # Under window close an answer proves that time had come to its close; under content change it may just be late.
     heard = max((answer.received for answer in answers), default=started) if closes else started
     return lambda _query, last: max(last, (heard - started) // NS)
 
@@ -330,6 +332,7 @@ def import_runs(
     for imported in runs:
         if names.count(imported.name) > 1:
             raise ForeignError(f"two runs are named {imported.name}: import them one by one")
+    # All checks before the first run is written: an import is either refused or complete.
     targets = [out if len(runs) == 1 else out / imported.name for imported in runs]
     for target in (*targets, *(at / target.name for target in targets if isinstance(at, Path))):
         if target.exists() and (not target.is_dir() or any(target.iterdir())):
@@ -357,6 +360,7 @@ def _write(target: Path, imported: ImportedRun, write_stream: WriteStream, at: P
     """Write the run folder atomically and return the end of stream time (ms)."""
     with stage(target) as folder:
         made_folder(folder)
+        # A stream elsewhere is not staged: it would have to be moved across file systems.
         stream = folder / "stream" if at is None else at / target.name
         try:
             course = write_stream(imported.stream, imported.streams, imported.reading, stream)

@@ -97,6 +97,7 @@ class _AnswerFile:
             )
         answers: list[tuple[int, list[Row]]] = []
         for number, line in lines[1:]:
+            # Every value is followed by a tab, so a line without one is a report's time.
             if "\t" not in line:
                 answers.append((_time(self._path, number, line), []))
             elif not answers:
@@ -124,6 +125,7 @@ def _term(value: str) -> ox.NamedNode | ox.BlankNode | ox.Literal:
         return ox.NamedNode(value)
     if _BLANK.fullmatch(value):
         return ox.BlankNode(value[2:])
+    # From the right, as a text may contain the sign itself.
     lexical, typed, datatype = value.rpartition("^^")
     if typed:
         bare = lexical.removeprefix('"').removesuffix('"')

@@ -107,6 +107,7 @@ def _test(path: Path, settings: Mapping[str, Any], request: ImportRequest) -> It
 def _settled(path: Path, settings: Mapping[str, Any], answers: Path, request: ImportRequest) -> ImportRequest:
     """The request, completed with the folder's settings."""
     values = {**settings["vars"], **request.values}
+    # A window without a slide tumbles.
     values.setdefault("WSLIDE", values.get("WSIZE", ""))
     policy = str(values.get("WPOLICY", "")).lower()
     if request.semantics is None and policy not in POLICIES:

@@ -166,6 +166,7 @@ class SubscriberLoop:
             task.add_done_callback(lambda done: self._ended(name, done))
             self._tasks.setdefault(name, []).append(task)
 
+        # The loop runs in the other thread, so a task can only be created there.
         asyncio.run_coroutine_threadsafe(begin(), self._loop).result()
 
     def leave(self, name: str) -> None:

@@ -87,6 +87,7 @@ def record(
 
     ``watch`` is called before the run with the observation and the samples, for other threads to read meanwhile.
     """
+    # Waited-for children count as a whole when they end, so the difference has processes that no sample has seen.
     before = reaped()
     with PipeProgram(command, limits, clock) as system:
         run = system.run_alone(header, stream, task_of(header) if task is None else task, watch)
@@ -189,6 +190,7 @@ class Observation:
     def run(self, header: RunHeader, fed: Iterable[Fed], sampler: ResourceSampler | None = None) -> Run:
         """The run; faults of a program that ended normally become its failure unless there is one already."""
         answers, late = self.answers()
+        # The first of several faults becomes the failure, in this order.
         if self.stopped:
             self.fail(self.stopped)
         if self.early:
@@ -355,6 +357,7 @@ class PipeProgram:
                 self._await_ready(PRELOAD_LIMIT_S)
                 self._begun(child)
                 self.feed(GO)
+            # Here the input is still open: an output that is closed already was closed by the program itself.
             seen.early = seen.over
         except TaskRefusedError as refused:
             seen.fail(f"the engine refuses the task: {refused}")
@@ -391,6 +394,7 @@ class PipeProgram:
         assert child.stdout is not None
         # A copy of the descriptor: ``close`` may close the pipe while this thread still reads.
         with os.fdopen(os.dup(child.stdout.fileno()), "rb", buffering=1 << 20) as output:
+            # Bounded: a program that writes no line end would fill the memory before the limit is checked.
             for line in iter(partial(output.readline, self._limits.output + 1), b""):
                 if not self._seen.take(self._clock(), line, self._limits):
                     child.kill()
