@@ -168,6 +168,7 @@ class Shown:
         """Print a report under its headline; removed rows have a sign."""
         self._console.print(Text(_headline(answer, self._dates), style="bold"))
         rows = list(_changes(answer))
+        # A bag has no order; sorted rows make two outputs comparable.
         if not self._ordered:
             rows.sort(key=lambda change: (change[0] != "+", row_key(change[1])))
         if answer.kind == "boolean":
@@ -244,6 +245,7 @@ def _term_key(term: Term | None) -> tuple[int, float, str]:
             number = float(_plain(term))
         except ValueError:
             number = math.nan
+        # NaN compares as neither less nor greater, which leaves a sorted list in any order.
         if not math.isnan(number):
             return (1, number, term)
     return (2, 0.0, term)

@@ -191,6 +191,7 @@ class _Served(Broker):
         with gc_young():
             variables = super().create_channel(name, query, owner=owner, require=require)
         with suppress(UnknownChannelError, KeyError):  # another request may have deleted it
+            # A large answer lives as long as its channel: frozen, it is not searched by later collections of garbage.
             if self._strategy.size(self.channel(name).log.name) >= FROZEN_ROWS:
                 with gc_frozen():
                     pass
@@ -230,6 +231,7 @@ def _grants(file: Path | None, host: str) -> list[Grant]:
         grants = read_grants(lines)
         if file is not None and not grants:
             raise MistakeError(f"{file}: the file has no token: write one per line")
+        # The token of the environment is this user's own, for the clients of this machine.
         grants += read_grants([own_token() or ""])
     except TokenError as error:
         raise TokenError(f"{file or TOKEN}, {error}") from error

@@ -86,6 +86,7 @@ def certify_command(
         raise typer.BadParameter(_NO_LIST)
     if listed is not None and not update and not listed.exists():
         raise MistakeError(f"--deviations {listed}: there is no such file: write one by --update")
+    # Options are refused before hours of tasks, not after them.
     write_page = _page_writer(out, workbench)
     subject = _subject(name, program, listed)
     if update and subject.deviations is None:
@@ -214,5 +215,6 @@ def _updated(
         possible = frozenset(finding for findings in new.values() for finding in findings)
         tell("searching tasks that contradict new findings")
         denied = contradicted(outcomes, possible)
+    # Of a selection of tasks nothing follows about the others.
     names = {case for entry in listed for case in entry.cases} if every else set()
     return updated_deviations(listed, explained, names | {outcome.name for outcome in outcomes}, denied)

@@ -108,6 +108,7 @@ def _configure(ctx: typer.Context, param: typer.CallbackParam, value: Path | Non
     for key, parameter in keys.items():
         if key != "config":
             parameter.envvar = _variables(words, key)
+    # A misspelt variable would be ignored silently.
     _refuse_variables(words, keys)
     path = None if value is None else local(value, f"`streamgauge {words_of(ctx)}`")
     path = path or (Path(FILE) if Path(FILE).is_file() else None)
@@ -251,6 +252,7 @@ def _resolved(above: Any, words: Sequence[str]) -> typer.Context:
         name, inner, rest = ctx.command.resolve_command(ctx, rest)
         if not hasattr(inner, "commands"):
             for parameter in inner.params:
+                # Shown without its arguments, a command must not ask for them.
                 parameter.required = False
         ctx = inner.make_context(name, list(rest), parent=ctx)
     if words_of(ctx) not in CONFIGURED:

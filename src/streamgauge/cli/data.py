@@ -189,6 +189,7 @@ def _options(words: list[str]) -> dict[str, str]:
     options_: dict[str, str] = {}
     rest = iter(words)
     for word in rest:
+        # The parameters of workloads are unknown to the parser of options, which passes them on as they are.
         if not word.startswith("--"):
             raise typer.BadParameter(f"{word!r} is neither an option nor its value")
         name, equals, value = word[2:].partition("=")
@@ -246,6 +247,7 @@ def _write_here(plan: TablePlan, rules: Rules | None, out: Path, console: Consol
     import pyarrow.compute as pc
 
     if rules is None:
+        # By Arrow: a million lines as Python strings take ten times the memory.
         lines = pc.unique(lines_of(plan.table()))
         triples = lines.take(pc.sort_indices(lines)).to_pylist()
     else:

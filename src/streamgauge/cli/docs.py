@@ -85,6 +85,7 @@ def built_site(package: Path = PACKAGE) -> Path:
     """
     own, checkout = package / "site", package.parents[1]
     builder, out = checkout / "docs" / "site", checkout / "dist" / "site"
+    # A wheel has its pages built in.
     if (own / "index.html").is_file():
         return own
     if not builder.is_dir():

@@ -206,6 +206,7 @@ def _written(judged: list[tuple[Run, Verdict]], form: str, title: str) -> str:
 
 def _run_folders(path: Path) -> list[Path]:
     """A run folder, or all run folders below a folder, sorted; links to folders of folders are not followed."""
+    # Also a path that does not exist: reading it then raises the error that names it.
     if (path / "run.json").exists() or not path.is_dir():
         return [path]
     below = sorted(path for path in path.iterdir() if path.is_dir() and not path.name.startswith("."))

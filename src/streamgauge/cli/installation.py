@@ -223,6 +223,7 @@ def prepare(
     with telling(Terminal(stderr=True), f"prepare {name}") as tell:
         collected = _collected(kinds, source, folder, tell, limit_s)
         if out is not None:
+            # For the trial below: the engine's process looks for its jars there.
             os.environ[module.HOME] = str(out)  # type: ignore[attr-defined]
         tell("answering the first task")
         tasks = _tried(name)

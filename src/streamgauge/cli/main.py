@@ -101,6 +101,7 @@ class CommandGroup(TyperGroup):
         name = args[0].lower()
         if name in self.commands:
             return super().resolve_command(ctx, [name, *args[1:]])
+        # The completion of a shell parses half a word.
         if not ctx.resilient_parsing and not args[0].startswith("-"):
             near = get_close_matches(name, self.commands)
             message = f": did you mean {' or '.join(near)}?" if near else f": there are {', '.join(self.commands)}"
@@ -235,9 +236,11 @@ def _run() -> None:
         if not (sentence := missing_for(error)):
             raise
         sys.exit(_say(sentence))
+    # Bounds on the nesting of texts refuse it earlier in most places; this one is for those that only meet deep data.
     except RecursionError:
         sys.exit(_say("the query or the data are nested too deeply to be evaluated: write them flatter"))
     except Exception as error:
+        # Py4J passes errors of the JVM on as text.
         if _NO_ROOM not in str(error):
             raise
         sys.exit(

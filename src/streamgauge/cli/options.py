@@ -269,6 +269,7 @@ def own_data(command: Callable[..., None]) -> Callable[..., None]:
         )
         for option in OWN_DATA
     ]
+    # The help lists options in the order of parameters, so these take the place of ``own``.
     plain = list(signature.parameters.values())
     place = list(signature.parameters).index("own")
     return with_parameters(commanded, [*plain[:place], *options, *plain[place + 1 :]])

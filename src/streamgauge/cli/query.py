@@ -168,12 +168,14 @@ def _print(answers: Watch[Answer], tell: Tell, limit: int | None) -> Exit | int:
         answers.settle()
     except KeyboardInterrupt:
         code = INTERRUPTED
+    # As by ``| head``: the reader has enough, which is no error.
     except BrokenPipeError:
         close_output()
     except PipeError as error:
         typer.echo(f"streamgauge: {error}", err=True)
         code = Exit.ENGINE_FAILURE
     _conclude(answers, count)
+    # The most frequent reason for no answer is a misspelt property or a wrong prefix.
     if not rows and (note := unasked(answers.asked[0].query, answers.predicates, answers.elements)):
         typer.echo(f"streamgauge: note: {note}", err=True)
     return code
@@ -222,6 +224,7 @@ def _teller(answers: Watch[Answer], text: str, form: str, to: str | None, dates:
         if isinstance(sink, Settling):
             sink.hold()
         mark = answers.marks(partial(_arrived, sink))
+        # A sink that has marks skips what an earlier process has sent; others receive it again, with the same key.
         if isinstance(sink, Marked):
             sink.restore(mark)
     interrupted = False

@@ -28,6 +28,7 @@ def read_query_file(file: Path) -> QueryFile:
     Options: ``dialect``, ``semantics`` (a profile's name, or a table of its fields), ``engine``, ``lateness`` and
     ``t0`` (durations or dates), ``advance``, ``static`` (an RDF file in the same folder) and ``to`` (URLs of sinks).
     """
+    # Numbers are assigned on registration, and one must not meet a name from a file.
     if number_of(file.stem):
         raise QueryFileError(f"{file}: names such as q1 are those of queries that clients register: rename the file")
     beside = file.with_suffix(".toml")

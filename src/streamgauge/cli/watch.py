@@ -89,6 +89,7 @@ def watch(
         form = _live_query(query, text)
     shown = _Shown(text, form.columns, ordered=form.order is not None) if live else _Lines()
     sends = AnswerContent.WHOLE if whole or live else AnswerContent.CHANGES
+    # A single answer is for scripts, which want an error at once.
     away = 0 if once and patience is None else milliseconds(patience or "10m", "--patience")
     terms = WatchTerms(plan, cache, style, timing, sends, tell=shown.tell, hears=hears, patience=away)
     try:
@@ -129,6 +130,7 @@ def _until_left(answers: AsyncGenerator[Answer, None], show: Callable[[Answer], 
                 if once:
                     return
         finally:
+            # In the loop that runs the generator: its connections belong to it.
             await answers.aclose()
 
     try:
