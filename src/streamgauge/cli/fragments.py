@@ -119,7 +119,6 @@ def serve(
     tokens = TokenFile(token_file, "127.0.0.1")  # other hosts would require a token, but only writes need one
     origins = read_origins(allow_origin or ("*",), tokens=True)
     style = replace(_style(annotated, label, vocabulary), border=border)
-    # Data are stored with the graphs' names, and the port is known only when the server listens.
     if style.method == "implicit" and base is None and port == 0:
         raise typer.BadParameter("implicit graphs are named by the server's address: give --base or --port")
     past = None if keep is None else Keep(span=milliseconds(keep, "--keep"))
