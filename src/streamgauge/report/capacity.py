@@ -247,6 +247,7 @@ def _figures(carried: Carried) -> Iterator[Figure]:
         return
     series = tuple(index for index, _ in drawn)
     limits = [rule for index, one in drawn for rule in _limits(carried, index, one)]
+    # Stepwise lower, as the texts of neighbouring limits would overlap.
     limits = [rule._replace(below=0.1 + 0.08 * place) for place, rule in enumerate(limits)]
     late = [line for index, one in drawn for line in _delays(carried, index, one)]
     if any(line.bins for line in late):

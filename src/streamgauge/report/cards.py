@@ -166,6 +166,7 @@ def _card(one: Series) -> Card:
     shown = (*cautions[:5], *sentences[:3])
     if len(sentences) > 3:
         shown += (f"And {counted(len(sentences) - 3, 'other outcome')}: see the table.",)
+    # Repetitions mostly find the same.
     shown += tuple(dict.fromkeys(finding for _, verdict in one.runs for finding in findings(one.unit, verdict)))[:5]
     return Card(one.index, one.label, ICONS[worst], words, shown, tuple(failures), _facts(one))
 

@@ -110,6 +110,7 @@ def lines(
     rows = [_row(line, bin_) for line in content for bin_ in line.bins]
     drawn = [bin_ for line in content for bin_ in line.bins]
     marks = [_row(line, bin_) for line in content for bin_ in (line.bins if line.marks is None else line.marks)]
+    # Many points would hide the line; they are then invisible and only carry tooltips.
     few = len(rows) <= size.bins // 2
     x = _fitted(x, [bin_.x for bin_ in drawn] + [rule.at for rule in rules if rule.across == "x"], _across(size))
     heights = [end for bin_ in drawn for end in (bin_.low, bin_.high)]
@@ -178,6 +179,7 @@ def _fitted(axis: ChartAxis, values: Sequence[float], limit: int, *, zero: bool 
     if axis.form == SHARE_FORM or not values or axis.scale == "symlog":
         return axis
     if axis.scale == "log":
+        # A logarithmic axis has no place for 0.
         positive = [value for value in values if value > 0] or [1.0]
         scale = magnitudes(axis.unit, min(positive), max(positive), limit)
         return axis._replace(ticks=scale.places, domain=scale.ends)
@@ -186,6 +188,7 @@ def _fitted(axis: ChartAxis, values: Sequence[float], limit: int, *, zero: bool 
         high = low + 1
     scale = ticks(axis.unit, low, high, limit)
     if zero and len(scale.places) > 1 and axis.domain is None:
+        # Extended to whole ticks, so that no point is drawn beyond the last label.
         step = scale.places[1][0] - scale.places[0][0]
         low, high = (floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step)
         scale = ticks(axis.unit, low, high, round((high - low) / step))
@@ -223,6 +226,7 @@ def boxes(content: Sequence[PlacedBox], x: ChartAxis, y: ChartAxis, size: ChartS
     rows = [{"x": one.x, "series": str(one.series), "tip": one.tip, **one.box._asdict()} for one in content]
     ends = [value for one in content for value in (one.box.low, one.box.high)]
     y = _fitted(y, ends, max(3, size.height // 45), zero=True)
+    # Vega-Lite sorts nominal values by text: 10 would come before 2.
     order = list(dict.fromkeys(one.x for one in content))
     shared = {
         "x": _nominal("x") | {"title": x.title, "sort": order, "axis": {"labelAngle": 0, "labelOverlap": True}},

@@ -88,6 +88,7 @@ def _shortened(element: Element) -> None:
             del element.attrib[name]
     if "stroke" not in element.attrib and element.tag == "path":
         element.attrib.pop("stroke-width", None)
+    # Coordinates take fewer bytes than a transform, and a page has thousands of texts.
     if element.tag == "text" and (moved := _MOVED.fullmatch(element.get("transform", ""))):
         del element.attrib["transform"]
         element.attrib |= {"x": moved[1], "y": moved[2]}
@@ -191,6 +192,7 @@ def _hoisted(group: Element) -> None:
         if child.tag in ("g", "a"):
             _hoisted(child)
     marks = [child for child in group if child.tag != "title"]
+    # For a single child nothing is saved.
     if group.tag not in ("g", "a") or len(marks) < 2:
         return
     for name in _SHARED:

@@ -210,6 +210,7 @@ def document(runs: Sequence[Judged], title: str, served: ServedPage | None = Non
     )
     if served is not None:
         return html("page.html.j2", links=served.links(sections_, labels), **parts)
+    # Written twice: how many bytes are left for the figures' files is known only then.
     text = html("page.html.j2", links={}, **parts)
     figures = [figure for _, _, figures_ in sections_ for figure in figures_]
     links = inside(figures, labels, PAGE - len(text))

@@ -98,5 +98,6 @@ def alone(drawing: str, series: Sequence[tuple[int, str]]) -> str:
         f'width="{width:g}" height="{height + above:g}" font-family="system-ui,sans-serif" font-size="11.5">'
         f"<title>{message}</title><style>.hidden&gt;*{{opacity:0}}</style>"
     )
+    # Links lead to places of the page, which a file does not have.
     marks = _LINK.sub("<g", _TITLE.sub("", drawing[root.end() :])).replace("</a>", "</g>")
     return visible(start + lines + marks)

@@ -33,6 +33,7 @@ class FittingTable(Table):
         measures = [_measured(console, wide, column) for column in self.columns]
         frame = self.__rich_measure__(console, wide).maximum - sum(measure.maximum for measure in measures)
         available = options.max_width - frame
+        # A column of IRIs has a minimum as long as the longest IRI; folded, it is legible in less.
         least = [min(measure.minimum, LEGIBLE) for measure in measures]
         if sum(least) > available:
             yield from self._records(options)

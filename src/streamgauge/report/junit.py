@@ -75,12 +75,14 @@ def _cases(one: Series, judged: Judged) -> Iterator[ElementTree.Element]:
         case = _case(one, run.header.engine, 0.0)
         _outcome(case, "error", "engine failure", run.header.failure)
         yield case
+    # Readers of the format take a suite without cases for one that did not run.
     if verdict.judgement is Judgement.UNKNOWN or not verdict.windows:
         case = _case(one, "the run", 0.0)
         if verdict.judgement is not Judgement.RIGHT:
             ElementTree.SubElement(case, "skipped", {"message": _clean(cards.explanation(one.unit, verdict))})
         yield case
         return
+    # Adjacent windows share a case beyond so many: dashboards do not show tens of thousands.
     width = -(-len(verdict.windows) // CASES)
     for begin in range(0, len(verdict.windows), width):
         yield _group(one, judged, verdict.windows[begin : begin + width])

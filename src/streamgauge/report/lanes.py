@@ -205,6 +205,7 @@ def binned(
     for begin, end in groups:
         first, last, count = times[begin], times[end - 1], end - begin
         more, clause = words(begin, end)
+        # A single element among thousands still has 4 pixels.
         height = round(4 + (TALL - 4) * count / most, 1)
         x, width = scale.x(first), max(3.0, round(scale.x(last) - scale.x(first), 1))
         span = f"from {first:,} to {last:,} ms" if last > first else f"at {first:,} ms"

@@ -80,6 +80,7 @@ def _plot(rows: Sequence[Mapping[str, Any]], series: Mapping[str, str]) -> Itera
     bars = "y error plus=plus, y error minus=minus" if ranged else ""
     if ranged:
         style += ["error bars/y dir=both", "error bars/y explicit"]
+    # ``forget plot`` keeps a line out of the legend.
     if first["dashed"] or first["series"] not in series:
         style.append("forget plot")
     yield rf"\addplot[{', '.join(style)}]"

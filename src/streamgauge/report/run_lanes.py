@@ -114,6 +114,7 @@ def _windows(run: DrawnRun, scale: TimeScale, top: float) -> Lane:
     of = f" of {run.label}" if run.label else ""
     timed = [window for window in run.verdict.windows if window.start is not None and window.end is not None]
     shown = [window for window in timed if scale.shows(window.start or 0, window.end or 0)]
+    # More bars than pixels would only colour the lane, and slow the browser.
     if len(shown) > MOST_WINDOWS:
         return Lane("windows", f"{counted(len(shown), 'window')}{of}: zoom in to see each", top, HEADING + 10)
     shown.sort(key=lambda window: (window.start or 0, window.end or 0))

@@ -246,6 +246,7 @@ def _rows(window: "Worked | _Sides", with_model: bool) -> Table:
         sides.append(window.model)
     bags = [Counter(side or ()) for side in sides]
     rows = dict.fromkeys(row for bag in bags for row in bag)
+    # Rows that differ come first, as the table is cut.
     every = sorted(rows, key=lambda row: len({bag[row] for bag in bags}) == 1)
     for row in every[:MODELS]:
         table.add_row(_text(row), *(_times(bag[row]) for bag in bags))

@@ -106,6 +106,7 @@ def _of_folder(path: Path) -> Measurements:
             capacities += [
                 one if place == "." else replace(one, name=f"{place}/{one.name}") for one in _carried(file, data)
             ]
+    # The probes of a capacity are runs as well, but a search has other ones each time.
     runs = sorted(file.parent for file in path.rglob("run.json") if homes.isdisjoint(file.parents))
     if not runs and not capacities:
         raise ComparisonError(f"{path}: it has no run (run.json), no capacity and no baseline")
@@ -212,6 +213,7 @@ def _measurement(name: str, runs: Sequence[_Observed]) -> RunMeasurement:
         str(runs[0].header.get("engine")),
         str(semantics.get("name")) if isinstance(semantics, dict) else "",
         len(runs),
+        # One wrong repetition makes a wrong run: an average would hide it.
         next(judgement for judgement in WORST_FIRST if judgement in judgements),
         sum(bool(run.header.get("failure")) for run in runs),
         len(windows),

@@ -65,6 +65,7 @@ Links: TypeAlias = Sequence[Mapping[int, str]]
 
 
 def _strip(drawing: ChartDrawing, one: Series, placed: list[PlacedWindow], links: Links) -> Figure:
+    # The strip shows the first window that is not right, with some before it for comparison.
     odd = next((place for place, bar in enumerate(placed) if not bar.right), 0)
     begin = max(0, min(odd - 5, len(placed) - STRIP))
     shown = placed[begin : begin + STRIP]
@@ -111,7 +112,9 @@ def _bars(one: Series, windows: Sequence[PlacedWindow], links: Links) -> list[ch
     for bar in windows:
         window = bar.worst
         start, end = window.start or 0, window.end or 0
+        # Greedy by start, which needs the fewest lanes for intervals.
         lane = next((lane for lane, last in enumerate(ends) if last <= start), len(ends))
+        # Replaces the lane's end, or appends a new lane.
         ends[lane : lane + 1] = [max(end, start + 1)]
         tip = tooltip(one, one.runs[bar.run], window)
         if bar.wrong and len(one.runs) > 1:

@@ -102,6 +102,7 @@ def _over_load(drawing: ChartDrawing, name: str, measure: LoadMeasure, drawn: Se
     points = {line.first: _points(line, measure) for line in drawn}
     shown = [line for line in drawn if points[line.first]]
     every = [point for line in shown for point in points[line.first]]
+    # A flat or single point is no curve.
     if len({point.load for point in every}) < 2 or len({point.interval.mean for point in every}) < 2:
         return
     at = [point.load for point in every]

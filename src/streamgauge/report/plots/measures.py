@@ -216,6 +216,7 @@ def result_sizes(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Fi
     expected = {one.index: runs.of_windows(one, _expected) for one in drawn}
 
     def chart(size: ChartSize) -> charts.Spec:
+        # Each series has two lines here.
         limit = share_of(size, [*drawn, *drawn])
         curves = [
             _line(one, points[one.index], size, limit, number, dashed=points is expected)
@@ -395,6 +396,7 @@ def _figure(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure
     unit = unit_over(series)
     if not values:
         return
+    # One value everywhere is a sentence and no drawing.
     if len(values) == 1:
         text = f"{kind.name} is {kind.show(values.pop())} in every {unit} of every repetition{about}"
         yield Figure(text, "", ())
