@@ -152,6 +152,7 @@ class SigningIn:
         if scope["method"] == "GET" and self._tokens.admits(token):
             rest = urlencode([pair for pair in pairs if pair[0] != PARAMETER])
             response = RedirectResponse(f"{scope['path']}{'?' if rest else ''}{rest}", 303)
+            # After a redirect, so that the token is neither in the address line nor in the history.
             response.set_cookie(COOKIE, str(token), httponly=True, samesite="strict", max_age=30 * 24 * 3600)
             await response(scope, receive, send)
             return

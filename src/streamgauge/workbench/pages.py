@@ -56,6 +56,7 @@ def _environment() -> Environment:
     own = Path(__file__).parent
     rooms = sorted((own / "rooms").glob("*/templates"))
     loaders = [FileSystemLoader([own / "templates", *rooms]), PackageLoader("streamgauge.report", "templates")]
+    # StrictUndefined: a misspelt variable is an error and not an empty place.
     environment = Environment(
         loader=ChoiceLoader(loaders), autoescape=True, undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True
     )
@@ -73,7 +74,7 @@ FIELDS = 40
 
 
 class FormError(MistakeError, ValueError):
-    """A form that cannot be read; the sentence says why."""
+    """A form that cannot be read; the message says why."""
 
 
 async def read_form(request: Request, limit: int, fields: int = FIELDS) -> Mapping[str, str]:

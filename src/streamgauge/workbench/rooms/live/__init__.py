@@ -448,6 +448,7 @@ async def answer_feed(
                 yield events.event(b"{}", kind="held" if paused else "flowing")
                 for event in () if paused else _missed(subscription):
                     yield event
+            # Read before the answers: those that came before the end are still sent.
             over = subscription.over
             for answer in () if paused else subscription.take():
                 yield events.event(encoded(answer, prefixes), answer.number)

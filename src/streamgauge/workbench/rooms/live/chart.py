@@ -173,6 +173,7 @@ def _measured(
                 values.setdefault("" if parting is None else shown_term(row[parting]), []).append(value)
         for name, numbers in values.items():
             points.setdefault(name, []).append((_at(answer, timed), sum(numbers) / len(numbers)))
+    # More lines cannot be told apart by colour.
     common = [name for name, _ in Counter({name: len(point) for name, point in points.items()}).most_common(LINES)]
     return tuple(LiveLine(name or names[column], tuple(points[name])) for name in sorted(common)), len(points) - len(
         common

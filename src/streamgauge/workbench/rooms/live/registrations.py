@@ -242,6 +242,7 @@ class LiveRegistrations:
         Raises what ``Queries.register`` and ``AttachedSources.attach`` do, and SourceError for a source of no stream.
         """
         with self._lock:
+            # On first use: a workbench without live queries needs no thread.
             if self._ticker is None:
                 self._ticker = Thread(target=self._tick, name="streamgauge-live-room", daemon=True)
                 self._ticker.start()

@@ -117,7 +117,7 @@ class _Playground:
         return await self._shown(request, state, None, diagnose=action == "diagnose")
 
     async def _file(self, request: Request, state: PlaygroundState, name: str) -> Response:
-        """The reports of a state as a file; the page with its mistakes where the state has some."""
+        """The reports of a state as a file, or the page with its mistakes."""
         result: PlaygroundResult = await self._alone(result_of, state)
         if result.troubles:
             return await run_in_threadpool(_page, request, result, None, None)
@@ -221,7 +221,7 @@ def _controls(result: PlaygroundResult) -> dict[str, object]:
 
 
 def _chosen(result: PlaygroundResult, which: str) -> dict[str, Any]:
-    """The fields of a semantics as the form shows them; those of its profile where they cannot be read."""
+    """The fields of a semantics for the form; invalid ones are shown unchanged."""
     settings = dict(result.state.a if which == "a" else result.state.b or result.state.a)
     profile = str(settings.get("profile") or result.dialect or profile_names()[0])
     profile = profile if profile in profile_names() else profile_names()[0]

@@ -120,13 +120,15 @@ def compared(a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again) -> 
 
 
 def steps(a: Semantics, b: Semantics) -> list[tuple[tuple[str, ...], Semantics]]:
-    """The way from A to B, a field at a time; fields that make no semantics alone are changed together."""
+    """The steps from A to B, one field at a time; fields that are only valid together change in one step."""
     way: list[tuple[tuple[str, ...], Semantics]] = []
     at, waiting = a, tuple[str, ...]()
     for name in differing(a, b):
         for names in ((name,), (*waiting, name)):
             try:
                 at = replace(at, **{name: getattr(b, name) for name in names})
+            # Semantics refuses some combinations, such as a period without the strategy that needs it: tried again
+            # together.
             except ValueError:
                 continue
             way.append((names, at))
@@ -140,7 +142,7 @@ def steps(a: Semantics, b: Semantics) -> list[tuple[tuple[str, ...], Semantics]]
 def _blamed(
     a: PlaygroundEvaluation, b: PlaygroundEvaluation, pairs: Sequence[ReportPair], again: Again
 ) -> dict[int, str]:
-    """The field by which the reports of an instant became those of B, on the way from A; several joined by ``and``."""
+    """For each instant the field whose step last changed its reports from A to B; several joined by ``and``."""
     way = steps(a.declared, b.declared)
     if len(way) == 1:  # the pairs of A and B are those of the only step
         return dict.fromkeys(_changed(pairs), " and ".join(way[0][0]))
@@ -148,6 +150,7 @@ def _blamed(
     before = a
     for names, semantics in way:
         try:
+            # The last step is B, which is evaluated already.
             now = b if semantics == b.declared else again(semantics)
         except (RefusedError, OutOfOrderError):
             return {}

@@ -115,10 +115,11 @@ class RowMemory:
         return evaluation
 
     def rows(self, contents: Contents, semantics: Semantics, instant: int) -> tuple[Row, ...]:
-        """The answer over a content at an instant (ms), by the semantics' way to count and to aggregate nothing."""
+        """The answer over a content at an instant (ms), with the semantics' counting and value of empty aggregates."""
         way = (semantics.content, semantics.empty_aggregate, semantics.static_data)
         if way not in self._snapshots:
             self._snapshots[way] = Snapshot(with_matched_static(self._query, semantics), *way[:2])
+        # By identity, which spares hashing the triples of all contents.
         content_key = tuple(
             tuple((element.time, *map(id, element.triples)) for element in inside) for inside in contents
         )
@@ -158,6 +159,7 @@ def evaluated(
     t0 = begun.t0 if begun.origin is Origin.SEARCH else origins(begun, query.windows, first)[0]
     counted, late = admit(facts(elements), begun, query.windows, t0)
     ranked = arrivals([Head.of(element) for element in counted], query.windows, begun.tick)
+    # Lazily: a clock of 1 ms has billions of candidates.
     possible = tuple(islice(candidates_in_order(ranked, query.windows, begun, t0, horizon), MOST_CANDIDATES + 1))
     if len(possible) > MOST_CANDIDATES:
         raise RefusedError(
@@ -193,6 +195,7 @@ def _candidates(
     """All candidates with contents and outcomes; those that are due and sent are in order."""
     r2s = operator(query, semantics)
     due = selected(looked, semantics)
+    # By the same functions as the definition; only the outcomes of the others are added here.
     evaluated_at = [(report, memory.rows(contents, semantics, report.instant)) for report, contents in due]
     sent = deque(streamed(evaluated_at, r2s, semantics))
     waiting = deque(evaluated_at)

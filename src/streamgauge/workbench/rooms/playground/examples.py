@@ -108,7 +108,7 @@ def example(name: str, second: str = "") -> PlaygroundState:
 
 
 def case_state(case: ConformanceCase) -> PlaygroundState:
-    """A conformance case as a state: its own semantics, its stream in the simple notation where that can say it."""
+    """A conformance case as a state: its semantics, and its stream in the simple notation if that can express it."""
     written, dialect = text(case.query, None)
     names = names_of(written, case.query)
     stream, syntax = write_text(case.stream, names)
@@ -192,6 +192,7 @@ def drawn(data: object) -> tuple[str, str]:
         query = str(data.get("query", ""))
         names = names_of(query, parse(query))
     except MistakeError:
+        # A query that is being written may be incomplete, and a stream can be drawn without it.
         names = Names({})
     try:
         with DEADLINES.within(SECONDS, GROWTH):

@@ -1,4 +1,4 @@
-"""The fields of Semantics as controls: what each asks, its values, and what each value does, in words."""
+"""The fields of Semantics as form controls: the question of each, its values, and the effect of each value."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -263,7 +263,7 @@ _BY_NAME: Final = {control.name: control for control in CONTROLS}
 
 
 def profile_names() -> tuple[str, ...]:
-    """The names that a semantics may start from: the base of conformance cases, and every profile."""
+    """The semantics that a form may start from: the base of conformance cases, and every profile."""
     return (BASE, *PROFILES)
 
 

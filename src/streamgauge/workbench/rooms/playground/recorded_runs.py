@@ -46,6 +46,7 @@ def run_state(folder: Path, name: str, window: str = "") -> PlaygroundState:
     RunError say why it cannot be opened; a path that leads out of the folder is refused.
     """
     home = folder.resolve()
+    # Resolved before the check, as a link in the folder may lead out of it.
     root = (home / name).resolve() if is_path(name) else home
     if not root.is_relative_to(home) or not (root / "run.json").is_file():
         raise RunStateError(f"there is no run {name[:120]!r} in the folder of this workbench")

@@ -34,7 +34,7 @@ LISTED_TOGETHER: Final = 120
 
 
 def answer_json(result: PlaygroundResult, *, brief: bool = False) -> dict[str, Any]:
-    """A result as JSON values: times in ms, terms in the simple notation where it can say them.
+    """A result as JSON values: times in ms, terms in the simple notation if it can express them.
 
     The ``brief`` one has the times of the elements in place of elements, contents, rows and differences.
     """
@@ -210,8 +210,10 @@ def _rows(
         mark = ""
         if other is not None:
             mark = "" if missing[row] else "only"
+            # Rows are a bag: of two equal rows here and one there, one is marked.
             missing[row] -= 1 if missing[row] else 0
         rows.append((row, mark))
+    # Rows that only this side has come first, as the list is cut.
     rows.sort(key=lambda row: not row[1])
     lines = tuple((" ".join(map(names.shown, row)), mark) for row, mark in rows[:limit])
     borders = scope_borders(side.query, side.semantics)

@@ -92,7 +92,7 @@ class _ReadTexts:
 
 
 def result(state: PlaygroundState) -> PlaygroundResult:
-    """The answer to a state; mistakes are its ``troubles``, nothing is raised for them."""
+    """The answer to a state; mistakes become its ``troubles`` and are not raised."""
     try:
         with gc_young(), DEADLINES.within(SECONDS, GROWTH):  # what an answer makes stays, and is not looked through
             return _result(state)
@@ -111,6 +111,7 @@ def _result(state: PlaygroundState) -> PlaygroundResult:
         with _noted(troubles, "query"):
             dialect = _detected(state.query)
     a, b = (_semantics(state, which, dialect, troubles) for which in "ab")
+    # One reading of the stream for both sides; each then decides about lateness by itself.
     lateness = max((semantics.lateness or 0 for semantics in (a, b) if semantics), default=0) or None
     read = _texts(state.query, state.dialect, state.stream, state.syntax, state.static, lateness)
     stream = read.stream or TypedStream(())
@@ -147,7 +148,7 @@ def _compared(
 
 
 def _side(which: str, chosen: Semantics | None, again: Again, troubles: list[Trouble]) -> PlaygroundEvaluation | None:
-    """The evaluation under a semantics; nothing where there is none, or a mistake."""
+    """The evaluation under a semantics; ``None`` without one, and after a mistake."""
     with _noted(troubles, which):
         return None if chosen is None else again(chosen)
     return None
@@ -179,7 +180,7 @@ def _texts(query: str, dialect: str, stream: str, syntax: str, static: str, late
 
 @lru_cache(maxsize=KEPT)
 def _question(query: str, dialect: str, static: str) -> _ReadTexts:
-    """A query with its static data; the rows over its contents stay while its stream is edited."""
+    """A query with its static data; cached rows over its contents survive edits of the stream."""
     troubles: list[Trouble] = []
     read = None
     with _noted(troubles, "query"):
@@ -220,7 +221,7 @@ def _query(text: str, dialect: str) -> ContinuousQuery:
 
 @contextmanager
 def _noted(troubles: list[Trouble], where: str) -> Iterator[None]:
-    """A mistake in a part as a trouble of it."""
+    """Add a mistake in a part of the state to its troubles."""
     try:
         yield
     except QueryError as error:

@@ -144,7 +144,7 @@ def shortened(settings: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def link(state: PlaygroundState) -> str:
-    """The state as the value of an address's parameter; empty where it is too long for one."""
+    """The state as the value of an address's parameter; empty if it is too long."""
     text = json.dumps(to_json(state), ensure_ascii=False, separators=(",", ":"))
     encoded = base64.urlsafe_b64encode(zlib.compress(text.encode(), 6)).decode().rstrip("=")
     return encoded if len(encoded) <= LONGEST_LINK else ""
@@ -178,6 +178,7 @@ def of_form(form: Mapping[str, list[str]]) -> PlaygroundState:
     for which in ("a", "b"):
         if which == "a" or one.get("second"):
             data[which] = {"profile": one.get(f"{which}.profile", profile_names()[0])}
+            # Without the field the form was sent before the side had controls.
             if start != which and f"{which}.tick" in one:
                 data[which] |= _form_fields(form, one, which)
     return of_json(data)

@@ -56,7 +56,7 @@ class StreamTextError(MistakeError, ValueError):
 class TypedStream:
     """The elements of a text, and where the time of each is written: (start, end) in characters, or nothing.
 
-    ``told`` is how far the text says that time comes, ms.
+    ``told`` is the time (ms) to which the text's advances move the stream.
     """
 
     elements: tuple[StreamElement, ...]
@@ -83,7 +83,7 @@ class Names:
         return next((iri for iri in self.streams if _local(iri) == name), notation.iri(name))
 
     def shown(self, term: Term | None) -> str:
-        """A term as the simple notation writes it; as N-Triples where it cannot."""
+        """A term in the simple notation, or in N-Triples if that cannot express it."""
         if term is None:
             return "-"
         if term not in self._shown:
@@ -91,7 +91,7 @@ class Names:
         return self._shown[term]
 
     def written(self, term: Term) -> str | None:
-        """A term in the simple notation, ``None`` where it has none."""
+        """A term in the simple notation; ``None`` if it cannot be written there."""
         short = _literal(term) if term[0] == '"' else self._iri(term)
         if short is None or any(mark in short for mark in " |\n\t") or short.endswith("."):
             return None
@@ -215,7 +215,7 @@ def _triples(text: str, names: Names) -> tuple[Triple, ...]:
 
 @lru_cache(maxsize=2 * MOST_ELEMENTS)
 def _read_triples(text: str, prefixes: tuple[tuple[str, str], ...]) -> tuple[Triple, ...]:
-    """The triples of an element's text, kept for the next reading: a change in a stream is one of a line or two."""
+    """The triples of an element's text, cached because an edit mostly changes a line or two of a stream."""
     names = Names(dict(prefixes))
     triples: list[Triple] = []
     for part in re.split(r"\.(?:\s|$)", text):
@@ -234,7 +234,7 @@ def _read_triples(text: str, prefixes: tuple[tuple[str, str], ...]) -> tuple[Tri
 
 
 def _formatted(text: str, syntax: str, names: Names, lateness: int | None) -> TypedStream:
-    """Elements as files in the format have them."""
+    """The elements of a text in the format of files."""
     form = stream_formats()[syntax]
     assert form.follow is not None
     reading = Reading(names.stream(None), lateness=lateness, checked=True, note=lambda _sentence: None)
@@ -253,7 +253,7 @@ def _formatted(text: str, syntax: str, names: Names, lateness: int | None) -> Ty
 
 
 def write_text(elements: Iterable[StreamElement], names: Names) -> tuple[str, str]:
-    """The text of elements and its notation: the simple one where it says the same, else N-Quads or JSON lines."""
+    """The text of elements and its notation: the simple one if it can express them, else N-Quads or JSON lines."""
     stream = tuple(elements)
     simple = [_line(element, names) for element in stream]
     if None not in simple:
@@ -291,6 +291,7 @@ def read_static(text: str, names: Names) -> tuple[Triple, ...]:
     declared = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in names.prefixes.items())
     try:
         check_turtle(declared + text)
+        # rare.
         return tuple(islice(_turtle(declared + text), MOST_TRIPLES))
     except (MistakeError, SyntaxError) as error:
         raise StreamTextError(f"the static data is neither triples as a p b. nor Turtle: {error}") from None

@@ -49,6 +49,7 @@ def timeline(result: PlaygroundResult) -> LaneTimeline:
         if side is None:
             continue
         now = _scopes(side)
+        # The windows of B are drawn only where they are others than A's.
         if now != shown:
             lanes.append(_windows(result, label, side, scale, _below(lanes)))
         shown = now if shown is None else shown
@@ -152,6 +153,7 @@ def _windows(result: PlaygroundResult, label: str, side: PlaygroundEvaluation, s
     if len(scopes) > MOST_WINDOWS:
         message = f"{counted(len(scopes), 'window')} of {label}: zoom in to see each"
         return Lane(f"windows-{label}", message, top, HEADING + 10)
+    # A window may be in several reports; its bar shows the content of the last one.
     last = {
         (number, view.start, view.end): inside
         for candidate in side.candidates

@@ -110,7 +110,7 @@ def _drawn(root: Path, label: str, line: RunLine, judged: Judged) -> DrawnRun:
 
 
 def _asked(runs: tuple[Judged, Judged]) -> Iterator[DifferentValue]:
-    """The conditions that are not the same; what only one run has is nothing in the other."""
+    """The conditions that differ; a value that only one run has is empty in the other."""
     first, second = (run.header for run, _ in runs)
     plain = {
         "engine": (first.engine, second.engine),
@@ -261,6 +261,7 @@ def _different(first: Judged, second: Judged) -> Iterator[WindowDifference]:
         rows = _rows(first[0], windows[0]), _rows(second[0], windows[1])
         only = rows[0] - rows[1], rows[1] - rows[0]
         states = tuple("not due" if window is None else state(window) for window in windows)
+        # Also equally wrong windows are no difference.
         if states[0] == states[1] and not only[0] and not only[1]:
             continue
         shown = [

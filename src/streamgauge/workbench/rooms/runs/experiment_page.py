@@ -131,6 +131,7 @@ class Experiments:
             text = read_text(inside(self._root, place), TOML_BYTES)
         except BenchError as error:
             return ExperimentLine(place, wrong=cut(str(error), 300))
+        # By content: a file may be written twice within the resolution of its time.
         digest = hashlib.sha256(text.encode()).hexdigest()
         kept = self._kept.get(place)
         if kept is None or kept[0] != digest:
@@ -149,7 +150,7 @@ class Experiments:
         return self.checked(read_text(inside(self._root, place), TOML_BYTES), place)
 
     def checked(self, text: str, place: str) -> ExperimentFile:
-        """As ``file``, of a text that is at a place, or is to be."""
+        """``file`` for a text that is or will be stored at a place."""
         file = read_experiments(text, inside(self._root, place))
         for path in {path for variant in file.variants for path in _files(variant.experiment)}:
             refuse_outside(self._root, path)
@@ -158,7 +159,7 @@ class Experiments:
         return file
 
     def out(self, name: str) -> str:
-        """The place of an experiment's runs: ``runs/NAME``, or ``NAME`` in a folder that is called runs itself."""
+        """The place of an experiment's runs: ``runs/NAME``, or ``NAME`` in a folder named ``runs``."""
         if not name or "/" in name or "\0" in name or name.startswith(".") or len(name.encode()) > 200:
             raise BenchError(f"name = {name!r:.80}: the name of an experiment is the name of the folder of its runs")
         place = name if self._root.name == "runs" else f"runs/{name}"
@@ -186,14 +187,14 @@ class Experiments:
         return ExperimentView(line, text, facts, shown, len(trials), done, ahead, command=command)
 
     def plan(self, file: ExperimentFile) -> tuple[Sequence[PlannedVariant], str]:
-        """The variants with their runs, and how long these take; UnplannedError for too many, MistakeError."""
+        """The variants with their runs, and the estimated duration; UnplannedError for too many, MistakeError."""
         with DEADLINES.within(SECONDS, GROWTH):
             _refuse_large(file)
             planned = plan_variants(file.variants)
             return planned, self._estimate(planned, self.out(file.name))
 
     def _estimate(self, planned: Sequence[PlannedVariant], out: str) -> str:
-        """How long the runs take that are to be done, as the command says; less is known before the stream is made."""
+        """The estimated duration of the remaining runs, as ``streamgauge run`` prints it; rougher without a stream."""
         waiting = [(variant.experiment, _to_do(variant.trials, self._root / out)) for variant in planned]
         count = sum(len(trials) for _, trials in waiting)
         if not count:
@@ -220,14 +221,14 @@ class Experiments:
         return f"At least {elapsed(whole.seconds)}, and the time to make the stream: {whole.words}."
 
     def _alike(self, place: str, header: RunHeader) -> Sequence[Variant]:
-        """The variants of a file that may have made a run; none where the file can no longer be used."""
+        """The variants of a file that may have made a run; none if the file is no longer valid."""
         try:
             return _alike(self.file(place).variants, header)
         except MistakeError:
             return ()
 
     def command(self, header: RunHeader, places: Sequence[str]) -> str:
-        """The command that records and judges such a run again by an experiment file of the folder; empty for none."""
+        """The command that repeats such a run from an experiment file of the folder; empty without such a file."""
         for line in self.of(places):
             if line.name == header.experiment and not line.wrong:
                 for variant in self._alike(line.place, header):
@@ -251,7 +252,7 @@ def _alike(variants: Sequence[Variant], header: RunHeader) -> Sequence[Variant]:
 
 
 def _is_made_by(path: Path, overrides: Sequence[str], header: RunHeader) -> bool:
-    """Whether a file with these overrides makes just the one trial of a run."""
+    """Whether a file with these overrides plans exactly one trial, that of a run."""
     try:
         file = read_file(path, overrides)
         _refuse_large(file)
@@ -265,13 +266,13 @@ def _is_made_by(path: Path, overrides: Sequence[str], header: RunHeader) -> bool
 
 
 def _span(experiment: Experiment) -> int:
-    """How long the stream of an experiment is (ms) as far as the file says; 0 where it does not."""
+    """The length of an experiment's stream (ms) if the file states it, else 0."""
     duration = parameters_of(experiment).get("duration")
     return experiment.feed.advance_to or (duration if isinstance(duration, int) else 0)
 
 
 def experiment_text(header: RunHeader) -> str:
-    """An experiment file that makes such a run; empty where none does, as for recorded streams and static data."""
+    """An experiment file for such a run; empty if there can be none, as for recorded streams and static data."""
     try:
         text = _written(header)
         experiment = Experiment.model_validate(tomllib.loads(text))

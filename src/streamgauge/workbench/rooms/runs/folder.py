@@ -83,6 +83,7 @@ def find(root: Path) -> FoundFiles:
         search.looked += 1
         below = _look(folder, place, search)
         if depth < DEPTH:
+            # A stack of its own: the depth of folders must not be that of Python's calls.
             waiting += [(folder / name, f"{place}{name}/", depth + 1) for name in reversed(below)]
     if waiting:
         search.notes.append(
@@ -93,7 +94,7 @@ def find(root: Path) -> FoundFiles:
 
 
 def _look(folder: Path, place: str, search: _Search) -> list[str]:
-    """Note what a folder is or has; the names of the folders in it, none where it is a run."""
+    """Record the run or experiments in a folder; returns the names of its subfolders, none for a run."""
     try:
         with os.scandir(folder) as entries:
             entries_sorted = sorted(entries, key=lambda entry: entry.name)
@@ -109,6 +110,7 @@ def _look(folder: Path, place: str, search: _Search) -> list[str]:
             continue
         if not _is_text(entry.name):
             search.notes.append(f"{_shown(place)}: a name in it is not text in UTF-8, and is passed over")
+        # A link may lead out of the folder, or back into it.
         elif entry.is_symlink():
             search.notes.append(f"{place}{entry.name} is a link, and is not followed")
         elif entry.is_dir(follow_symlinks=False):
@@ -132,7 +134,7 @@ def _is_text(name: str) -> bool:
 
 
 def _is_experiment(file: Path) -> bool:
-    """Whether a TOML file has the tables of an experiment; one that is not TOML is taken for one by its lines."""
+    """Whether a TOML file has the tables of an experiment; invalid TOML counts if it has their headings."""
     try:
         text = read_text(file, TOML_BYTES)
     except BenchError:
@@ -210,7 +212,7 @@ def _entries(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
 
 
 def refuse_large(folder: Path, names: Sequence[str]) -> None:
-    """Refuse tables of a run that have too much to be read for a page; BenchError, TableError for damaged ones."""
+    """BenchError for a run whose tables are too large for a page, TableError for damaged tables."""
     values = size = stored = 0
     for name in names:
         table = folder / f"{name}.parquet"
@@ -219,6 +221,7 @@ def refuse_large(folder: Path, names: Sequence[str]) -> None:
             values += sum(chunk.num_values for _, chunk in chunks)
             size += sum(chunk.total_uncompressed_size for _, chunk in chunks)
             stored += file.stat().st_size  # a footer may leave out what is read to check the seal
+            # Only if it may still fit, as this reads pages.
             if values <= VALUES and max(size, stored) <= TABLE_BYTES:
                 size += sum(_repeated(file, group, chunk) for group, chunk in chunks if _may_repeat(chunk))
             if values > VALUES or max(size, stored) > TABLE_BYTES:

@@ -132,7 +132,7 @@ class KeptPage:
 
 
 class Reports:
-    """The report's pages of runs, kept until the files of a run change. Thread-safe."""
+    """A cache of report pages, each valid until a file of its runs changes. Thread-safe."""
 
     def __init__(self, root: Path) -> None:
         self._root, self._lock = root, Lock()

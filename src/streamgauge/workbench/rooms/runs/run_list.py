@@ -169,6 +169,7 @@ def _read(folder: Path, place: str, recorded: float) -> RunLine:
     header = _table(data, "header", "run.json")
     verdict = _verdict(folder)
     failure = header.get("failure") or ("" if data.get("finished", True) else UNFINISHED)
+    # Single columns and no run: a list of hundreds of runs must open at once.
     memory = column(folder, "samples", "rss")
     workload = header.get("workload") or {}
     semantics = header.get("semantics")

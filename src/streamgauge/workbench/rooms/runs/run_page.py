@@ -77,6 +77,7 @@ def view(root: Path, place: str, reproduce: Callable[[RunHeader], str], draw: Dr
     stamp(folder)
     with DEADLINES.within(SECONDS, GROWTH):
         read_object(folder / "run.json", "streamgauge run")
+        # Without tables: the page shows the verdict, which has its own.
         header = read_header(folder, parse)
         verdict = verdict_of(folder)
         series = series_of([(Run(header, (), (), ()), verdict or _NO_VERDICT)])

@@ -131,7 +131,7 @@ class BrokerHandlers:
         return RedirectResponse(_channel(server, name), 303)
 
     async def channel(self, request: Request) -> Response:
-        """A channel: its query, its answer now, its changes as they come."""
+        """A channel: its query, its current answer, and its changes as they arrive."""
         server = self._servers.of(request, "broker")
         name = request.path_params["name"]
         try:
@@ -169,11 +169,12 @@ class BrokerHandlers:
         return events.Events(self._counted(notification_feed(server.broker, name, after)))
 
     async def _counted(self, feed: AsyncGenerator[bytes, None]) -> AsyncIterator[bytes]:
-        """The events of a feed, with a sign of life now and then, until the workbench is about to stop."""
+        """The events of a feed, with heartbeats, until the workbench stops."""
         self._feeds += 1
         coming, silent = asyncio.ensure_future(anext(feed, None)), 0.0
         try:
             while not self._leaving.is_set():
+                # Not ``wait_for``, which would cancel the feed at each timeout.
                 await asyncio.wait((coming,), timeout=TURN_S)
                 silent += TURN_S
                 if coming.done():

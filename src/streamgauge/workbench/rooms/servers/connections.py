@@ -108,7 +108,7 @@ class NamedServers:
         return tuple(self._servers.values())
 
     def name(self, address: str, token: str = "", kind: str = "") -> NamedServer:
-        """A server at an address, http or https; ServerAddressError or HostRefusedError say why it is not asked.
+        """Add a server at an address, http or https; ServerAddressError or HostRefusedError if it is refused.
 
         Without a kind it counts as a broker until it is recognised.
         """
@@ -119,6 +119,7 @@ class NamedServers:
             url = web_address(text if "//" in text else f"http://{text}")
         except LinkedDataError as error:
             raise ServerAddressError(str(error)) from error
+        # Before anything is sent: the workbench must not be a way to services that only this machine reaches.
         check_host(url.host, self._find)
         if len(self._servers) >= MAX_SERVERS:
             raise ServerAddressError(f"{MAX_SERVERS} servers are named already: forget one first")

@@ -203,6 +203,7 @@ async def _method(source: FragmentsSource, subject: Term, singleton: Term) -> st
 def short_prefixes(terms: Iterable[Term]) -> dict[str, str]:
     """Prefixes for the IRIs of a page: well-known ones in use, and generated ones for namespaces that occur twice."""
     spaces = Counter(match[1] for term in terms if is_iri(term) and (match := _SPACE.fullmatch(term)))
+    # Reversed, so that of several prefixes for one namespace the first is used.
     known = {space: prefix for prefix, space in reversed(PREFIXES.items())}
     used = {known[space]: space for space in spaces if space in known}
     for space, uses in spaces.most_common():
@@ -355,7 +356,7 @@ async def data_sets(server: NamedServer) -> list[str]:
 
 
 async def _style(server: NamedServer, source: FragmentsSource, parameters: Mapping[str, str]) -> Style | None:
-    """How times are written: as was chosen, else as was found in the data set, which is looked for once."""
+    """The style of time annotations: the chosen one, else that of the data set, which is detected once."""
     if source.address not in server.styles:
         server.styles[source.address] = await found_style(source)
     style = server.styles[source.address]

@@ -62,7 +62,7 @@ def fields_of(data: Mapping[str, Any]) -> Fields:
 
 
 def data_of(fields: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
-    """The tables of a file with these fields; what the form does not show stays as it was ``before``."""
+    """The tables of a file with these fields; keys that the form does not show keep their values from ``before``."""
     data = deepcopy(dict(before))
     for name in PLAIN:
         _set(data, name, _value(fields.get(name, ""), numbers=name in NUMBERS))
@@ -70,6 +70,7 @@ def data_of(fields: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, A
         data["seeds"] = [seeds]
     data["workload"] = _workload(fields, before.get("workload", {}))
     queries = [_query(fields, number) for number in numbers_of("query", fields)]
+    # A list stays one, so that the file keeps its form.
     several = len(queries) > 1 or isinstance(before.get("query"), list)
     data["query"] = queries if several else (queries or [{}])[0]
     known = _listed(before.get("engine"))
@@ -115,7 +116,7 @@ def sweepable(fields: Mapping[str, str]) -> list[str]:
 
 
 def _workload(fields: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, Any]:
-    """The table of the workload: of another one than before, nothing stays that was the other's."""
+    """The table of the workload; if another workload is chosen, the former one's keys are dropped."""
     name = fields.get("workload.name", "")
     table = dict(before) if name == before.get("name", "") else {}
     if not name:

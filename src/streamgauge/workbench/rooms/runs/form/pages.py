@@ -147,7 +147,7 @@ class ExperimentForms:
 
 
 def _in_form(place: str, work: Callable[[], Made]) -> Made:
-    """What ``work`` gives; BenchError where the file has not the tables of an experiment."""
+    """The result of ``work``; BenchError if the file lacks the tables of an experiment."""
     try:
         return work()
     except BenchError:
@@ -166,7 +166,7 @@ def _refuse_many(fields: Fields) -> None:
 
 
 def _tables(text: str) -> dict[str, Any]:
-    """The tables of a text; BenchError where it is not TOML, which only its lines can put right."""
+    """The tables of a text; BenchError if it is not TOML, which can only be corrected in the file itself."""
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:

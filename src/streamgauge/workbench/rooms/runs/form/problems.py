@@ -19,7 +19,7 @@ _REFUSED: Final = re.compile(r"engine (\S+) refuses")
 
 @dataclass
 class CheckedForm:
-    """Sentences by the field that they are about, those about the whole, and how long the runs will take."""
+    """The problems by field, those of the whole form, and the estimated duration of the runs."""
 
     at: dict[str, str] = field(default_factory=dict)
     general: list[str] = field(default_factory=list)
@@ -32,7 +32,7 @@ class CheckedForm:
 
 
 def checked(experiments: Experiments, text: str, place: str, fields: Mapping[str, str]) -> CheckedForm:
-    """The problems of a text that is to be the experiment file at a place; MistakeError for a place that is none."""
+    """The problems of a text for the experiment file at a place; MistakeError for an invalid place."""
     outcome = CheckedForm(at=dict(_parameters(fields)))
     try:
         file = experiments.checked(text, place)
@@ -56,7 +56,7 @@ def _put(outcome: CheckedForm, name: str, sentence: str) -> None:
 
 
 def _parameters(fields: Mapping[str, str]) -> Any:
-    """Parameters of the workload that have no such value, each with its sentence."""
+    """The workload's parameters with invalid values, each with its message."""
     name = fields.get("workload.name", "")
     if name not in workloads.names():
         return
@@ -69,7 +69,7 @@ def _parameters(fields: Mapping[str, str]) -> Any:
 
 
 def place_of(key: str, fields: Mapping[str, str]) -> str:
-    """The field at which a sentence about a key of the file stands; empty for none."""
+    """The form field for a message about a key of the file; empty if no field shows the key."""
     if not key:
         return ""
     swept = {fields[f"sweep.{number}.key"]: f"sweep.{number}.values" for number in numbers_of("sweep", fields)
