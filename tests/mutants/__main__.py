@@ -37,6 +37,7 @@ TESTS = (
     *("tests/oracle", "tests/semantics", "tests/conformance", "tests/sparql"),
     *("tests/papers/rules", "tests/harness/importing", "tests/suites/conformance"),
     "tests/engines/test_live_at_once.py",  # what grows and may be sent at once (semantics/growth.py)
+    "tests/incremental/drivers/test_jumps.py",
 )
 """The folders and files that concern the oracle."""
 OPTIONS = (

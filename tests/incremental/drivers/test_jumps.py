@@ -84,3 +84,7 @@ def test_the_definition_refuses_as_many(monkeypatch):
     refuse_jump(windows, RSPQL, 0, 5 * jumps.MAX_INSTANTS, jumps.MAX_INSTANTS)
     with pytest.raises(TimeJumpError, match=r"time jumps from 0 to 25,000,005 ms: 5,000,001 reports"):
         refuse_jump(windows, RSPQL, 0, 5 * jumps.MAX_INSTANTS + 5, jumps.MAX_INSTANTS)
+    # From 10^11 on both are milliseconds since 1970.
+    for before, advice in ((10**11 - 1, "the units look mixed"), (10**11, "check the time of this element")):
+        with pytest.raises(TimeJumpError, match=advice):
+            refuse_jump(windows, RSPQL, before, before + 10**9, jumps.MAX_INSTANTS)

@@ -139,8 +139,6 @@ def merged_answers(
     reports: Sequence[ModelReport], recorded: Recorded, variables: tuple[str, ...]
 ) -> tuple[Answer, ...]:
     """The recorded answers merged into one per report."""
-    if recorded.grain is Grain.REPORT:
-        return recorded.answers
     expected = [ExpectedReport(report.due, variables, report.rows, 0) for report in reports]
     return merged(recorded.answers, expected, recorded.grain, recorded.computed)
 
