@@ -142,7 +142,6 @@ class Closure:
         if retracted:
             for triple in retracted:
                 self._retract(triple)
-            # new.
             if not self._follow(limit):
                 self._restore(retracted)
                 raise TooMuchError(

@@ -463,7 +463,6 @@ class _Reader:
         """True if the rule names its classes; OntologyError if it uses rdf:type like a property of the ontology."""
         for pattern in (rule.head, *rule.body):
             if pattern.predicate == RDF_TYPE and not is_class(pattern):
-                # a table.
                 raise OntologyError("it is about rdf:type itself: state it for classes, or leave it out")
         return True
 

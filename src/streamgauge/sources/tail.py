@@ -170,7 +170,6 @@ class FollowedFile:
 
     def _is_whole(self) -> bool:
         """Whether the last bytes read are still in place, which a truncation changes whatever was written since."""
-        # tell.
         begin = self._offset - len(self._tail)
         return os.pread(self._file.fileno(), len(self._tail), begin) == self._tail
 
@@ -185,7 +184,6 @@ class FollowedFile:
 
     def _after_cut(self) -> None:
         """After truncation continue in the copy that has the last bytes read, then in newer files."""
-        # next.
         copies = ((time, self._continued(file)) for time, file in self._rotated())
         time, rest = next((copy for copy in copies if copy[1] is not None), (None, None))
         if time is not None and rest is not None:

@@ -291,7 +291,6 @@ def read_static(text: str, names: Names) -> tuple[Triple, ...]:
     declared = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in names.prefixes.items())
     try:
         check_turtle(declared + text)
-        # rare.
         return tuple(islice(_turtle(declared + text), MOST_TRIPLES))
     except (MistakeError, SyntaxError) as error:
         raise StreamTextError(f"the static data is neither triples as a p b. nor Turtle: {error}") from None
