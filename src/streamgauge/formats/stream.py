@@ -431,6 +431,7 @@ def _borders(batch: pa.RecordBatch, last: int) -> Any:
     steps = np.diff(sequence)
     starts = np.concatenate(([0], np.flatnonzero(steps) + 1, [len(sequence)]))
     counted = np.arange(len(sequence)) - np.repeat(starts[:-1], np.diff(starts))
+    # All checks in columns; a batch that fails one is read element by element, whose errors name the place.
     sound = sequence[0] > last and (steps >= 0).all() and (position == counted).all()
     sound = sound and not (np.diff(time)[steps == 0]).any() and batch.column("until").null_count == len(batch)
     streams = _distinct(batch.column("stream"))
@@ -470,9 +471,11 @@ def _texts(batch: pa.RecordBatch, starts: Any) -> Iterator[bytes]:
 
 def _escaped(terms: pa.Array) -> pa.Array:
     """Terms escaped for JSON strings."""
+    # The bytes of all texts at once, from Arrow's data buffer: most columns need no escape at all.
     text = np.frombuffer(terms.buffers()[2], np.uint8)
     if (text < _PRINTED).any():
         return pa.array([encode_basestring_ascii(term)[1:-1] for term in terms.to_pylist()])
+    # The backslash first, or those of escaped quotes would be escaped again.
     for mark in ("\\", '"'):
         if (text == ord(mark)).any():
             terms = pc.replace_substring(terms, mark, "\\" + mark)

@@ -38,6 +38,7 @@ def prefix(
             end = min(end, element.time - 1)
             break
         elements.append(element)
+    # The instant of the first answer left out: answers of one instant belong together.
     if len(run.answers) > answers:
         cut = run.answers[answers].instant
         end = end if cut is None else min(end, cut - 1)

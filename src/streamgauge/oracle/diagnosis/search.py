@@ -123,6 +123,7 @@ def values(seen: Seen) -> Iterator[Fault]:
         for value in kind:
             if value is Counting.UPDATES:  # another definition, of which the other fields are parts
                 continue
+            # An answer of several rows refutes the grain of single rows.
             if value is not getattr(semantics, name) and not (value is Grain.ROW and by_rows):
                 text = _DUE[value] if isinstance(value, Due) else str(value)
                 yield _field(name, value, _SENTENCES[name].format(text))
@@ -195,6 +196,7 @@ def _other_origins(seen: Seen) -> Iterator[Fault]:
     if not slides:
         return
     base, slide = seen.case.t0, min(slides)
+    # A border at an element's time has it on one side, a border 1 ms later on the other.
     residues = {(time + after - base) % slide for time in seen.case.stream.times for after in (0, 1)}
     named = {at - base for i in range(seen.recorded.count) if (at := seen.recorded.instant(i)) is not None}
     if named:
@@ -250,6 +252,7 @@ class Search:
         if self.open_end is not None:
             longest = max((window.window.size for window in query.windows if window.window.kind != "count"), default=0)
             step = max((window.window.slide for window in query.windows if window.window.kind != "count"), default=1)
+            # Beyond the last element, as the engine may have gone on for as many slides as it answered.
             until = max(until, stream.last + longest) + step * min(self.recorded.count, 50)
         candidates = origins(semantics, query.windows, first)
         self.base = Case(query, semantics, stream, until, candidates[0])
@@ -275,6 +278,8 @@ class Search:
                 (self._named(report.instant), tuple(map(self.simulator.number, contents))) for report, contents in due
             )
 
+        # Hundreds of candidates mostly lead to a few different contents. Both ends of a stretch stay, as faults that
+        # move borders tell them apart.
         stretches = [list(group) for _, group in groupby(candidates, key=holds)]
         return tuple(dict.fromkeys(t0 for stretch in stretches for t0 in (stretch[0], stretch[-1])))
 
@@ -286,6 +291,7 @@ class Search:
         """The declared case with these faults, for each distinct t0 or for each of ``origins``."""
         tried = self.origins if origins is None else origins
         fixed = [fault for fault in faults if fault.t0 is not None]
+        # A fault with its own t0 was derived for that one only.
         for t0 in tried[:1] if fixed else tried:
             case = replace(self.base, t0=t0)
             for fault in faults:
@@ -311,6 +317,7 @@ class Search:
             )
         if semantics.period is not None or semantics.tick is Tick.TIME:
             return span // (semantics.period or semantics.time_unit)
+        # A bound is enough: it decides whether the case is evaluated at all.
         return {Tick.TUPLE: stream.triples, Tick.ELEMENT: len(stream.elements)}.get(semantics.tick, len(stream.times))
 
     def key(self, case: Case, reports: Sequence[ModelReport]) -> object:

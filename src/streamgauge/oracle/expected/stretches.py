@@ -120,6 +120,7 @@ def with_tasks(
     limits, pickled = array("q"), list[bytes]()
     for report, task in tasks:
         for places in streams.values():
+            # An empty range: last before first.
             limits.extend((1, 0) if report is None else _limits(report, places))
         pickled.append(pickle.dumps(task))
     borders = np.array(limits, np.int64).reshape(-1, len(streams), 2)
@@ -185,6 +186,7 @@ def _by_unit(low: Numbers, high: Numbers) -> tuple[Numbers, Numbers]:
     """
     counts = np.maximum(high - low + 1, 0)
     places = np.repeat(np.arange(len(low)), counts)
+    # Counts upwards from ``low`` within each place, without a loop.
     units = low[places] + np.arange(len(places)) - np.repeat(np.cumsum(counts) - counts, counts)
     order = np.argsort(units, kind="stable")
     return places[order], units[order]
@@ -216,6 +218,7 @@ def _placed(time: pa.Array, stream: pa.Array, borders: Borders) -> tuple[Numbers
     low, high = np.zeros(len(times), np.int64), np.full(len(times), -1, np.int64)
     for name, (firsts, lasts) in borders.items():
         own = pc.equal(stream, name).to_numpy(zero_copy_only=False)
+        # Units ascend in both borders, so those that may contain a time are a range between two binary searches.
         low[own] = np.searchsorted(lasts, times[own])
         high[own] = np.searchsorted(firsts, times[own], "right") - 1
     return low, high
