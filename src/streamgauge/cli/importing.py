@@ -1,7 +1,8 @@
 """The command ``import``: recordings of other tools become run folders."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Annotated
@@ -97,9 +98,14 @@ def import_(
     typer.echo(json.dumps(written, indent=2) if as_json else f"judge with: streamgauge check {written[0]['run']}")
 
 
-def _on_spark(master: str, source: NamedSource, streams: Sequence[str], reading: Reading, folder: Place) -> Course:
+@contextmanager
+def _on_spark(
+    master: str, source: NamedSource, streams: Sequence[str], reading: Reading, folder: Place
+) -> Iterator[Course]:
     """Write a stream table by tasks of Spark."""
     session = spark(master)
+    from streamgauge.spark.hadoop_tables import new_table
     from streamgauge.spark.recorded_streams import write_recorded
 
-    return write_recorded(session, source, streams, reading, folder)
+    with new_table(session, folder):
+        yield write_recorded(session, source, streams, reading, folder)

@@ -5,7 +5,9 @@ the checksums of Parquet's pages as they read.
 """
 
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from shutil import rmtree
 from tempfile import TemporaryDirectory
 from typing import Final
 
@@ -16,17 +18,23 @@ from streamgauge.formats.manifest import NAME, Manifest, Range, TableError, Tabl
 from streamgauge.formats.manifest import commit as commit_folder
 from streamgauge.formats.places import Place, RemotePlace
 from streamgauge.formats.tables import check, seal_folder
+from streamgauge.model.mistake import MistakeError
 from streamgauge.spark.failures import JOB_ERRORS
 from streamgauge.spark.files import file_name, location
 from streamgauge.spark.hadoop import HadoopError, HadoopFile, HadoopFiles, reason
 
 _CHECKED: Final = {"parquet.page.verify-checksum.enabled": "true"}
+_PARTS: Final = {**_CHECKED, "pathGlobFilter": "*.parquet"}
+"""A stream table may have the file ``advanced_to`` beside its parts."""
 
 _RANGES: Final = (("sequence", "report", "index"), ("time", "instant", "at"))
 
 
 def write_table(frame: DataFrame, folder: Place) -> Manifest:
-    """Write a frame as Parquet files with a manifest to a new folder; HadoopError, TableError."""
+    """Write a frame as Parquet files with a manifest to a new folder; HadoopError, TableError.
+
+    What was written before a failure stays: see ``new_table``.
+    """
     if isinstance(folder, Path):
         frame.write.mode("error").parquet(str(folder.absolute()))
         seal_folder(folder)
@@ -41,15 +49,32 @@ def write_table(frame: DataFrame, folder: Place) -> Manifest:
         raise HadoopError(reason(folder, error)) from error
 
 
+@contextmanager
+def new_table(session: SparkSession, folder: Place) -> Iterator[None]:
+    """A new folder for a table, removed again if what writes it, or comes after, fails; HadoopError if it exists."""
+    if folder.exists() if isinstance(folder, Path) else HadoopFiles(session).exists(folder):
+        raise HadoopError(f"{folder} already exists: remove it or choose another folder")
+    try:
+        yield
+    except BaseException:
+        with suppress(*JOB_ERRORS, MistakeError):  # the first error counts
+            if isinstance(folder, Path):
+                rmtree(folder, ignore_errors=True)
+            else:
+                HadoopFiles(session).remove(folder)
+        raise
+
+
 def read_parquet(session: SparkSession, *files: Place | str, schema: str | None = None) -> DataFrame:
-    """Parquet files as a frame, whose tasks check the checksums of pages."""
-    reader = session.read.options(**_CHECKED)
+    """Parquet files, or those of folders, as a frame, whose tasks check the checksums of pages."""
+    single = any(isinstance(file, Path) and file.is_file() for file in files)  # of whatever name
+    reader = session.read.options(**(_CHECKED if single else _PARTS))
     return (reader if schema is None else reader.schema(schema)).parquet(*map(location, files))
 
 
 def stream_parquet(session: SparkSession, folder: Place | str, schema: str, per_batch: int) -> DataFrame:
     """A growing folder of Parquet files as a streaming frame, ``per_batch`` files at a time; checked as well."""
-    reader = session.readStream.schema(schema).options(**_CHECKED).option("maxFilesPerTrigger", per_batch)
+    reader = session.readStream.schema(schema).options(**_PARTS).option("maxFilesPerTrigger", per_batch)
     return reader.parquet(location(folder))
 
 

@@ -5,12 +5,14 @@ Every module here with ``recognises`` is a format; a new one is found by itself.
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from functools import cache
 from importlib import import_module
 from pathlib import Path
 from pkgutil import iter_modules
+from shutil import rmtree
 from typing import Any, Protocol, TypeAlias, cast
 
 from streamgauge.formats.files import made_folder, overwrite, stage
@@ -301,17 +303,25 @@ def formats() -> dict[str, Importer]:
     return {one.NAME: one for one in sorted(importers, key=lambda one: one.NAME)}
 
 
-WriteStream: TypeAlias = Callable[[NamedSource, Sequence[str], Reading, Place], Course]
-"""Writes a recorded source, read for streams of a query, as a stream table to a new folder."""
+WriteStream: TypeAlias = Callable[[NamedSource, Sequence[str], Reading, Place], AbstractContextManager[Course]]
+"""Writes a recorded source, read for streams of a query, as a stream table to a new folder.
+
+The table is removed again if the block fails.
+"""
 
 
-def write_here(source: NamedSource, streams: Sequence[str], reading: Reading, folder: Place) -> Course:
+@contextmanager
+def write_here(source: NamedSource, streams: Sequence[str], reading: Reading, folder: Place) -> Iterator[Course]:
     """Write a stream table in this process."""
     course = Course()
     target = made_folder(folder if isinstance(folder, Path) else local(str(folder), "import without Spark"))
-    write(recorded((source,), streams, reading, course), target / "part-0.parquet")
-    commit(target)
-    return course
+    try:
+        write(recorded((source,), streams, reading, course), target / "part-0.parquet")
+        commit(target)
+        yield course
+    except BaseException:
+        rmtree(target, ignore_errors=True)
+        raise
 
 
 def import_runs(
@@ -363,12 +373,13 @@ def _write(target: Path, imported: ImportedRun, write_stream: WriteStream, at: P
         # A stream elsewhere is not staged: it would have to be moved across file systems.
         stream = folder / "stream" if at is None else at / target.name
         try:
-            course = write_stream(imported.stream, imported.streams, imported.reading, stream)
+            with write_stream(imported.stream, imported.streams, imported.reading, stream) as course:
+                run = begun_run(imported.run(course.last or 0), course.first)
+                written = None if at is None else str(stream.absolute() if isinstance(stream, Path) else stream)
+                write_run(folder, run, written)
+                for name, text in imported.files.items():
+                    (folder / name).write_text(text, encoding="utf-8")
+                overwrite(folder, target)
+                return run.header.advanced_to
         except StreamError as error:
             raise ForeignError(f"{imported.stream.address}: {error}") from error
-        run = begun_run(imported.run(course.last or 0), course.first)
-        write_run(folder, run, None if at is None else str(stream.absolute() if isinstance(stream, Path) else stream))
-        for name, text in imported.files.items():
-            (folder / name).write_text(text, encoding="utf-8")
-        overwrite(folder, target)
-        return run.header.advanced_to

@@ -14,7 +14,7 @@ from typing import Final
 from streamgauge.engines import load as load_engine
 from streamgauge.formats.files import hardlink
 from streamgauge.formats.manifest import NAME as MANIFEST
-from streamgauge.formats.manifest import commit, files, manifest
+from streamgauge.formats.manifest import Manifest, Range, commit, files, manifest
 from streamgauge.formats.pipe import StaticFile
 from streamgauge.formats.run import read_json, write_json
 from streamgauge.formats.seals import check_beside, seal_beside
@@ -58,20 +58,24 @@ def refuse_streams(workload: WorkloadPart, query: ContinuousQuery) -> None:
         )
 
 
-def write_recorded(
-    experiment: Experiment, query: ContinuousQuery, text: str, folder: Path, note: Note = logged
-) -> None:
-    """The experiment's recorded sources as a stream table in a new folder; errors name file and line."""
-    part = experiment.workload
-    reading = Reading(
+def recorded_reading(experiment: Experiment, text: str, note: Note = logged) -> Reading:
+    """The reading of the experiment's recorded sources for a query's ``text``, whose prefixes they may use."""
+    return Reading(
         lateness=experiment.feed.lateness,
         checked=True,
         prefixes=declared_prefixes(text),
         note=note,
-        **part.timing,
+        **experiment.workload.timing,
     )
+
+
+def write_recorded(
+    experiment: Experiment, query: ContinuousQuery, text: str, folder: Path, note: Note = logged
+) -> None:
+    """The experiment's recorded sources as a stream table in a new folder; errors name file and line."""
+    reading = recorded_reading(experiment, text, note)
     folder.mkdir()
-    _, course = stream_table(part.sources, query.streams, reading, folder, always=True)
+    _, course = stream_table(experiment.workload.sources, query.streams, reading, folder, always=True)
     commit(folder)
     if course.last is not None:
         write_advance(folder, course.last)
@@ -80,6 +84,12 @@ def write_recorded(
 def write_advance(folder: Path, advanced: int) -> None:
     """Write the time (ms) of the last advance next to a stream table; RunError."""
     write_json(folder / ADVANCED, {"format": _ADVANCE, "version": 1, "time": advanced})
+
+
+def read_advance(folder: Path) -> int | None:
+    """The time (ms) of the last advance next to a stream table, ``None`` without one; RunError."""
+    file = folder / ADVANCED
+    return int(read_json(file, _ADVANCE, 1)["time"]) if file.is_file() else None
 
 
 def identity(part: WorkloadPart, query: ContinuousQuery) -> dict[str, str]:
@@ -133,6 +143,11 @@ class StreamFacts:
     last: int
     advanced_to: int
 
+    @classmethod
+    def of(cls, table: Manifest, begins: int, time: Range, advanced: int | None) -> "StreamFacts":
+        """The facts of a table with these times and the time of its recording's last advance (ms), if known."""
+        return cls(table.rows, begins, *time, max(time.greatest, time.greatest if advanced is None else advanced))
+
     @property
     def span(self) -> int:
         """From the first to the last element, ms, at least 1."""
@@ -144,14 +159,9 @@ def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
     stream_manifest = manifest(stream)
     if stream_manifest.time is None or stream_manifest.sequence is None:
         raise ExperimentError(f"{name or stream}: the stream has no triples, so it has no answers")
-    advanced_file = stream / ADVANCED
-    until = (
-        read_json(advanced_file, _ADVANCE, 1)["time"]
-        if stream.is_dir() and advanced_file.is_file()
-        else stream_manifest.time.greatest
-    )
+    until = read_advance(stream)
     begins = time_at(stream, stream_manifest.sequence.least)
-    return StreamFacts(stream_manifest.rows, begins, *stream_manifest.time, max(stream_manifest.time.greatest, until))
+    return StreamFacts.of(stream_manifest, begins, stream_manifest.time, until)
 
 
 def stream_folder(part: WorkloadPart, query: ContinuousQuery, seed: int, streams: Path) -> Path:

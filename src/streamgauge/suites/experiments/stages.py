@@ -13,6 +13,7 @@ from enum import StrEnum
 from functools import cached_property, partial
 from pathlib import Path
 from shutil import rmtree
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Final
 
 from streamgauge.formats.files import overwrite
@@ -33,20 +34,24 @@ from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.diagnosis.prefix import NoPrefixError
 from streamgauge.oracle.diagnosis.whole_run import explain_stored
-from streamgauge.oracle.judging.judge import Means, judge_stored
+from streamgauge.oracle.judging.judge import Means, judge_stored, unread
 from streamgauge.query import parse
 from streamgauge.semantics.beginning import begun
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.suites.experiments import Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import (
+    ADVANCED,
     StreamFacts,
     link,
     parameters_of,
     plan_query,
     plan_runs,
+    read_advance,
+    recorded_reading,
     refuse_streams,
     stream_facts,
     stream_folder,
+    write_advance,
 )
 from streamgauge.suites.experiments.runner import (
     STREAM,
@@ -122,11 +127,18 @@ class Pipeline:
         refuse_streams(self.experiment.workload, self.planned.query)
         other = [trial.system for trial in trials if trial.system != SPARK]
         static = any(trial.static for trial in trials)
-        if isinstance(self.streams, RemotePlace) and (other or static or self.experiment.workload.name is None):
-            what = f"engine {other[0]}" if other else "static data of a workload" if static else "a recorded stream"
+        several = len(self.experiment.workload.sources) > 1
+        if isinstance(self.streams, RemotePlace) and (other or static or several):
+            what = (
+                f"engine {other[0]}"
+                if other
+                else "static data of a workload"
+                if static
+                else "a stream of several files"
+            )
             raise ExperimentError(
                 f"{self.streams}: {what} needs local files: on another file system use a workload without "
-                f"static data and the engine {SPARK}"
+                f"static data, or one recorded file or folder, and the engine {SPARK}"
             )
         return trials
 
@@ -191,10 +203,10 @@ class Pipeline:
         reach = extent(read_table(session, stream), self.planned.query.streams)
         if listed.time is None or reach.first is None:
             raise ExperimentError(f"{stream}: the stream has no triples, so it has no answers")
-        return StreamFacts(listed.rows, reach.first, *listed.time, listed.time.greatest)
+        return StreamFacts.of(listed, reach.first, listed.time, self._advance(stream))
 
     def _generated(self, seed: int) -> None:
-        stream, part = self.stream(seed), self.experiment.workload
+        stream = self.stream(seed)
         began, what = self.clock(), f"stream, seed {seed}"
         context, where = self._placed()
         kept = self._is_made(stream)
@@ -203,17 +215,47 @@ class Pipeline:
         elif not kept and isinstance(stream, RemotePlace):
             self.context.tell(f"generate: {what}", 0.0)
             self._remove(stream)
-            context.tables.write_stream(load_workload(part.name or ""), seed, parameters_of(self.experiment), stream)
+            self._write_remote(seed, stream, context)
         self._tell(Stage.GENERATE, what, self.facts(seed).triples, began, kept=kept, where=where())
 
+    def _write_remote(self, seed: int, stream: RemotePlace, context: ExperimentContext) -> None:
+        """Write a stream to another file system: a workload's, or a recorded one with the time that it reached."""
+        part, query = self.experiment.workload, self.planned.query
+        if not part.sources:
+            context.tables.write_stream(load_workload(part.name or ""), seed, parameters_of(self.experiment), stream)
+            return
+        session = context.spark()
+        from streamgauge.spark.hadoop import HadoopFiles
+        from streamgauge.spark.hadoop_tables import manifest
+        from streamgauge.spark.recorded_streams import write_recorded
+
+        (source,) = part.sources
+        reading = recorded_reading(self.experiment, self.planned.text, context.note)
+        course = write_recorded(session, source, query.streams, reading, stream)
+        if reason := unread(manifest(session, stream).streams or (), query):
+            raise RefusedError(reason)
+        with TemporaryDirectory() as scratch:
+            write_advance(Path(scratch), course.last or 0)
+            HadoopFiles(session).put(Path(scratch) / ADVANCED, stream / ADVANCED)
+
+    def _advance(self, stream: RemotePlace) -> int | None:
+        """The time (ms) that a recorded stream on another file system reached; ``None`` for a workload's."""
+        if not self.experiment.workload.sources:
+            return None
+        from streamgauge.spark.hadoop import HadoopFiles
+
+        with TemporaryDirectory() as scratch:
+            HadoopFiles(self.context.spark()).get(stream / ADVANCED, Path(scratch) / ADVANCED)
+            return read_advance(Path(scratch))
+
     def _is_made(self, stream: Place) -> bool:
-        """Whether a stream is complete: its manifest is written last."""
+        """Whether a stream is complete: its manifest is written last, or the time that a recorded one reached."""
         if isinstance(stream, Path):
             return stream.is_dir()
         session = self.context.spark()
         from streamgauge.spark.hadoop import HadoopFiles
 
-        return HadoopFiles(session).exists(stream / NAME)
+        return HadoopFiles(session).exists(stream / (ADVANCED if self.experiment.workload.sources else NAME))
 
     def _remove(self, place: RemotePlace) -> None:
         """Remove the partial result of a stopped stage."""
