@@ -4,13 +4,18 @@ import json
 import random
 from contextlib import contextmanager
 from pathlib import Path
+from unittest.mock import patch
 
 import pytest
 
-from streamgauge.formats.stream import elements, write
+from streamgauge.formats.run import RunError
+from streamgauge.formats.stream import elements, to_table, write
 from streamgauge.formats.streams import Reading
+from streamgauge.formats.tables import write_part
+from streamgauge.harness import importing
 from streamgauge.model.mistake import MistakeError
 from streamgauge.sources.named import Course, NamedSource, named_source, recorded
+from streamgauge.suites.experiments.plan import write_advance
 from tests.harness.importing import files
 
 STREAM = "http://ex.org/streams/test"
@@ -140,3 +145,16 @@ def test_import_by_tasks_gives_the_run_of_one_process(spark, tmp_path, command):
     assert command("check", tmp_path / "there", "--evaluator", "definition")[0] == 0
     again = command(*words, "--out", tmp_path / "other" / "there", "--at", tmp_path / "tables", "--master", "local[2]")
     assert "already exists" in again.err
+    assert (tmp_path / "tables" / "there").exists()
+    with patch.object(importing, "write_run", side_effect=RunError("the disk is full")):
+        late = command(*words, "--out", tmp_path / "late", "--at", tmp_path / "tables", "--master", "local[2]")
+    assert "the disk is full" in late.err
+    assert not (tmp_path / "tables" / "late").exists()
+
+
+def test_spark_reads_the_parts_of_a_table_not_the_file_beside_them(spark, tmp_path):
+    from streamgauge.spark.hadoop_tables import read_table
+
+    write_part(tmp_path / "stream", 0, to_table([]))
+    write_advance(tmp_path / "stream", 5)
+    assert read_table(spark, tmp_path / "stream").count() == 0
