@@ -35,8 +35,8 @@ def streamgauge(s3: S3, *words: object) -> subprocess.CompletedProcess[str]:
 def request(s3: S3, method: str, key: str, text: str | None = None) -> str:
     """The body of an answer of the object store to a plain request."""
     url = f"{s3.settings['spark.hadoop.fs.s3a.endpoint']}/bucket{key}"
-    content = None if text is None else text.encode()
-    with urllib.request.urlopen(urllib.request.Request(url, content, method=method)) as answer:
+    content, kind = None if text is None else text.encode(), {"Content-Type": "text/plain"}  # or it is read as a form
+    with urllib.request.urlopen(urllib.request.Request(url, content, kind, method=method)) as answer:
         return answer.read().decode()
 
 
