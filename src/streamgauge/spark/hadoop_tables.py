@@ -33,7 +33,7 @@ _RANGES: Final = (("sequence", "report", "index"), ("time", "instant", "at"))
 def write_table(frame: DataFrame, folder: Place) -> Manifest:
     """Write a frame as Parquet files with a manifest to a new folder; HadoopError, TableError.
 
-    What was written before a failure stays: see ``new_table``.
+    The files of a failed write stay unless the folder is a ``new_table``.
     """
     if isinstance(folder, Path):
         frame.write.mode("error").parquet(str(folder.absolute()))
