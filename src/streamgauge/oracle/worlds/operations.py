@@ -269,8 +269,9 @@ def _truth(value: Value) -> Value | None:
     if number is not None:
         return _compared("!=", term, typed("0", "integer"), openings.interval(term) or number.interval, _ZERO)
     if value.kind == TAGGED:
-        reason = "the truth of a language-tagged string: its length (SPARQL 1.1, 17.2.2), or an error (SPARQL 1.2)"
-        return boolean(_choose(openings.named(("17.2.2", term), lambda: _named((bool(lexical(term)), None), reason))))
+        reason = "the truth of language-tagged strings: their length (SPARQL 1.1, 17.2.2), or an error (SPARQL 1.2)"
+        known = _choose(openings.named("17.2.2", lambda: _named((True, False), reason)))
+        return boolean(bool(lexical(term)) if known else None)
     return boolean(effective(value))
 
 
