@@ -46,7 +46,7 @@ def killed_on_a_file(folder: Path, text: str, seed: int, kills: int, count: int)
 @pytest.mark.parametrize("at", [0, 6, 12, 18, 8])
 @pytest.mark.prove
 def test_a_query_on_a_file_that_is_killed_ten_times(tmp_path, at):
-    assert killed_on_a_file(tmp_path, TEXTS[at], at, 10, 3000) > 10
+    assert killed_on_a_file(tmp_path, TEXTS[at], at, 10, 50_000) > 10
 
 
 def test_a_query_on_a_file_that_is_killed(tmp_path):
