@@ -20,6 +20,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as fn
 from pyspark.sql.pandas.types import from_arrow_schema
 
+from streamgauge.formats.paged import PAGE
 from streamgauge.formats.tables import lists
 from streamgauge.formats.windows import WINDOWS, gathered_windows, window_verdicts, windows_table
 from streamgauge.model.answer import Answer
@@ -150,7 +151,7 @@ class InstantJudging:
         if self._is_chosen:
             portion = self._chosen(portion)
         if len(portion.due) == portion.skip and not portion.final:
-            return iter(())
+            return
         units: dict[int, int] = {}
         rows = with_tasks(self.session, between(self.stream, portion.due), self._tasks(portion, units), query)
         rows = rows.unionByName(self.recorded(units), allowMissingColumns=True)
@@ -160,10 +161,12 @@ class InstantJudging:
         table = judged(rows.asTable().partitionBy("unit")).toArrow()
         if pc.any(table.column("depends")).as_py():
             raise NotByInstantError("differences to an answer that the query leaves open")
-        return self._windows(table.sort_by([("unit", "ascending"), ("index", "ascending")]))
+        ordered = table.sort_by([("unit", "ascending"), ("index", "ascending")])
+        for begin in range(0, len(ordered), PAGE):
+            yield from self._windows(ordered.slice(begin, PAGE))
 
     def _windows(self, table: pa.Table) -> Iterator[JudgedWindow]:
-        """The verdicts of a portion, from its table in order."""
+        """The verdicts of a page of a portion, from its table in order."""
         indexes = pa.array(range(self._judged, self._judged + len(table)), pa.int64())
         self._judged += len(table)
         if self.run.header.semantics.grain is Grain.ROW:
