@@ -21,9 +21,10 @@ from pyjelly.serialize.streams import SerializerOptions
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.streams.format import Decode, Format, Item, Numbering, Reading, Refuse, Whole, number
-from streamgauge.formats.streams.observations import Observations, in_order, time_property
+from streamgauge.formats.streams.observations import Observations, time_property
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.quads import GRAPHS_LIST, Quad, gather, graph_of, message, stamp
+from streamgauge.formats.streams.sorted_runs import in_order
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import (
     Term,

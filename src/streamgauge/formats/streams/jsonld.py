@@ -3,7 +3,7 @@
 A document on a line of its own is a message, as over MQTT; one that spans several lines is read as a file.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from io import BytesIO
 from typing import IO, Any, Final
 
@@ -13,9 +13,10 @@ from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.json_values import JsonText
 from streamgauge.formats.streams.format import Format, Item, Numbering, Reading, Refuse, Relabel, Whole, bounded_lines
 from streamgauge.formats.streams.format import number as number_elements
-from streamgauge.formats.streams.observations import Observations, TimeProperty, in_order, time_property, timed_as
+from streamgauge.formats.streams.observations import Observations, TimeProperty, time_property, timed_as
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.quads import decoder, graph_name, message
+from streamgauge.formats.streams.sorted_runs import in_order
 from streamgauge.formats.syntaxes import MEDIA_TYPES, parse_open
 from streamgauge.model.element import StreamElement
 
@@ -30,11 +31,13 @@ def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElem
     documents = whole.with_endings(FORMATS[0].endings)
     if reading.time_property is None or not any(_is_lines(document) for document in documents):
         return timed_as(ox.RdfFormat.JSON_LD)(whole, reading, refuse)
-    items: list[Item] = []
+    return number_elements(in_order(_of_lines(documents, reading, refuse), whole.place, reading), reading)
+
+
+def _of_lines(documents: Sequence[Document], reading: Reading, refuse: Refuse) -> Iterator[Item]:
     for document in documents:
         with document.open() as opened:
-            items.extend(_items(opened, document.place, reading, refuse, strict=True))
-    return number_elements(in_order(items, whole.place, reading), reading)
+            yield from _items(opened, document.place, reading, refuse, strict=True)
 
 
 def _is_lines(document: Document) -> bool:

@@ -28,6 +28,7 @@ import pyoxigraph as ox
 from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.instants import InstantError, Instants
 from streamgauge.formats.streams.format import Item, Note, Read, Reading, Refuse, Relabel, Whole, number
+from streamgauge.formats.streams.sorted_runs import in_order
 from streamgauge.formats.syntaxes import BY_ENDING, parse_texts
 from streamgauge.model.element import StreamElement
 from streamgauge.model.phrases import counted
@@ -205,16 +206,6 @@ def timed_as(syntax: ox.RdfFormat | None) -> Read:
         return number(in_order(items, whole.place, reading), reading)
 
     return timed
-
-
-def in_order(items: Sequence[Item], place: str, reading: Reading) -> Sequence[Item]:
-    """Elements sorted by time, with a note, unless a lateness is declared: then in the order of the file."""
-    if reading.lateness is not None:
-        return items
-    ordered = sorted(items, key=lambda item: item[1])
-    if any(one is not other for one, other in zip(items, ordered, strict=True)):
-        reading.note(f"{place}: its elements were sorted by time (declare a lateness to keep the order of the file)")
-    return ordered
 
 
 def untimed(whole: Whole, reading: Reading, syntax: ox.RdfFormat | None = None) -> str:

@@ -36,8 +36,9 @@ from streamgauge.formats.streams.format import (
     number,
     refused,
 )
-from streamgauge.formats.streams.observations import in_order, instants, property_iri
+from streamgauge.formats.streams.observations import instants, property_iri
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
+from streamgauge.formats.streams.sorted_runs import in_order
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.phrases import offered
@@ -49,14 +50,17 @@ _TIMES: Final = ("time", "timestamp", "datetime", "date", "resulttime", "observe
 
 def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The objects of a file, or of several in name order, by their times; FormatError names file and line."""
-    rows, items = JsonRows(reading, instants(reading)), list[Item]()
+    return number(in_order(_rows(whole, reading, refuse), whole.place, reading), reading)
+
+
+def _rows(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[Item]:
+    rows = JsonRows(reading, instants(reading))
     for count, document in enumerate(whole.with_endings(ENDINGS)):
         with document.open() as opened:
             try:
-                items.extend(rows.of_file(opened, document.place, refuse, f"f{count}"))
+                yield from rows.of_file(opened, document.place, refuse, f"f{count}")
             except (OSError, EOFError) as error:
                 raise FormatError(f"{document.place}: cannot be unpacked: {obstacle(error)}") from error
-    return number(in_order(items, whole.place, reading), reading)
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:

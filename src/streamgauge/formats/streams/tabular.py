@@ -26,8 +26,9 @@ from streamgauge.formats.streams.format import (
     number,
     refused,
 )
-from streamgauge.formats.streams.observations import in_order, instants, property_iri
+from streamgauge.formats.streams.observations import instants, property_iri
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
+from streamgauge.formats.streams.sorted_runs import in_order
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term
@@ -42,15 +43,17 @@ _DELIMITERS: Final = ",;\t|"
 
 def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The rows of a file, or of several in name order, by their times; FormatError names file and line."""
-    items: list[Item] = []
+    return number(in_order(_rows(whole, reading, refuse), whole.place, reading), reading)
+
+
+def _rows(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[Item]:
     for document in whole.with_endings(ENDINGS):
         mapping = _mapping_of(document.place, document.name, reading)
         with document.open(charset=mapping.dialect.encoding) as opened:
             try:
-                items.extend(Rows(opened, document.place, reading, mapping, refuse, instants(reading)))
+                yield from Rows(opened, document.place, reading, mapping, refuse, instants(reading))
             except (OSError, EOFError) as error:
                 raise FormatError(f"{document.place}: cannot be unpacked: {obstacle(error)}") from error
-    return number(in_order(items, whole.place, reading), reading)
 
 
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
