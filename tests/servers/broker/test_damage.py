@@ -245,3 +245,43 @@ def test_a_mark_that_is_gone_is_made_again(journals, tmp_path, kind):
     (folder / "journal-mark").unlink()
     assert outcome(folder, journals[1]) == "harmless"
     assert (folder / "journal-mark").stat().st_size > 0
+
+
+def test_a_journal_without_checksums_gets_some(tmp_path):
+    import sqlite3
+
+    path = tmp_path / "journal"
+    with sqlite3.connect(path) as old:
+        old.executescript(OLD)
+        old.executemany("INSERT INTO fact VALUES (?, ?, ?)", [*BASE, *student(1)])
+        old.execute("INSERT INTO publication VALUES (1, 'k1')")
+        old.execute("INSERT INTO log VALUES (1, 1)")
+        old.execute("INSERT INTO channel VALUES ('students', ?, 1, 0)", (select("?x a :Student"),))
+        old.execute("INSERT INTO subscriber VALUES ('students', 'me', 0)")
+        old.execute("INSERT INTO entry VALUES (1, 1, '[[1],[[\"<urn:t:s1>\"]],[],0,75]')")
+    old.close()
+    assert recovery.verify(path).whole
+    made = opened(tmp_path)
+    assert made.rows("students") == (1, [("<urn:t:s1>",)])
+    assert [each.added for each in made.subscribe("students", "me", lambda: None).take()] == [(("<urn:t:s1>",),)]
+    assert made.publish(student(1), key="k1") == Receipt(1, repeated=True)
+    made.publish(student(2))
+    made.close()
+    found = recovery.verify(path)
+    assert found.whole
+    assert found.sound["rows of publication"] == 1
+    made = opened(tmp_path)
+    assert len(made.rows("students")[1]) == 2
+    made.close()
+
+
+OLD = """
+CREATE TABLE fact (s TEXT, p TEXT, o TEXT, PRIMARY KEY (s, p, o)) WITHOUT ROWID;
+CREATE TABLE publication (number INTEGER PRIMARY KEY, key TEXT UNIQUE);
+CREATE TABLE log (number INTEGER PRIMARY KEY, last INTEGER NOT NULL);
+CREATE TABLE channel (name TEXT PRIMARY KEY, query TEXT NOT NULL, log INTEGER NOT NULL, start INTEGER NOT NULL);
+CREATE TABLE subscriber (channel TEXT, name TEXT, acknowledged INTEGER NOT NULL, PRIMARY KEY (channel, name))
+  WITHOUT ROWID;
+CREATE TABLE entry (log INTEGER, number INTEGER, body TEXT NOT NULL, PRIMARY KEY (log, number)) WITHOUT ROWID;
+PRAGMA user_version = 2;
+"""

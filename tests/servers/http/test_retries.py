@@ -7,6 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.servers.http.retries import (
+    UNKNOWN_DIGEST,
     BadKeyError,
     KeyBusyError,
     KeyReuseError,
@@ -33,6 +34,13 @@ def test_a_key_with_another_digest_is_refused():
         memory.known(RetryKey("a", "k", b"2"))
     memory.forget(RetryKey("a", "k", b"1"))
     assert memory.known(RetryKey("a", "k", b"2")) is None
+
+
+def test_a_key_of_unknown_digest_is_that_of_the_next_request():
+    memory = RetryMemory[int](10, [(RetryKey("a", "k", UNKNOWN_DIGEST), 1)])
+    assert memory.known(RetryKey("a", "k", b"2")) == 1
+    with pytest.raises(KeyReuseError):
+        memory.known(RetryKey("a", "k", b"3"))
 
 
 def test_an_owner_displaces_no_key_but_its_own():

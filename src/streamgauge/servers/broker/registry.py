@@ -91,8 +91,10 @@ class Registry:
         for log in self._logs.values():
             log.entries.number = lasts[log.number]
         for subscriber in self._journal.subscribers():
-            enrolled = self._channels[subscriber.channel]
-            self._enrol(enrolled, subscriber.name, subscriber.acknowledged, subscriber.owner)
+            # The oldest journals have no owners of names.
+            old_hook = subscriber.owner == OPEN and subscriber.name.startswith(HOOK_NAME)
+            owner = OPERATOR if old_hook else subscriber.owner
+            self._enrol(self._channels[subscriber.channel], subscriber.name, subscriber.acknowledged, owner)
 
     def channel(self, name: str) -> Channel:
         """The channel of that name; UnknownChannelError."""

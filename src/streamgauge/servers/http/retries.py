@@ -11,6 +11,9 @@ from typing import Final, Generic, NamedTuple, TypeVar
 LONGEST_KEY: Final = 200
 """Characters of an Idempotency-Key."""
 
+UNKNOWN_DIGEST: Final = b""
+"""The digest of a key whose request is unknown: the next request with that key is taken for the same one."""
+
 Value = TypeVar("Value")
 
 
@@ -76,7 +79,9 @@ class RetryMemory(Generic[Value]):
         if key is None or entry is None:
             return None
         digest, value = entry
-        if digest != key.digest:
+        if digest == UNKNOWN_DIGEST:
+            self._of(key.owner)[key.name] = key.digest, value
+        elif digest != key.digest:
             raise KeyReuseError(
                 f"the Idempotency-Key {key.name!r} was used for another request: nothing was changed, use a new key"
             )

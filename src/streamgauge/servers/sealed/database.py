@@ -105,26 +105,31 @@ class SealedDatabase:
         if new:
             run("BEGIN IMMEDIATE")
             self.schema.create(self._database)
+        elif version == self.schema.before:
+            assert self.schema.upgrade is not None
+            self.schema.upgrade(self._path, self._database)
+        if new or version == self.schema.before:
             self._begin()
         else:
             self._resume(checked(self.schema, self._path, self._database, before), before)
 
     def _refuse_version(self, version: int, *, new: bool, begun: bool) -> None:
-        """JournalError for another version, also where only the witness shows that a journal existed."""
+        """JournalError for an unsupported version, or an older one where the witness shows that a newer existed."""
         schema, path = self.schema, self._path
         if begun and version != schema.version:
             raise JournalError(
                 f"{path}: damaged: page 1 or the log: its version is {version} and that of the journal that was kept"
                 f" here is {schema.version}: {schema.advice(path)}; to begin anew remove {mark_of(path).name} too"
             )
-        if not new and version != schema.version:
+        if not new and version not in (schema.before, schema.version):
             raise JournalError(f"{path}: its version is {version}, this reads {schema.version}: name another file")
 
     def _begin(self) -> None:
         """Name and seal a journal in the transaction that created its tables; change 0 is only there for the seal."""
         run, name, newest = self._database.execute, new_id(), self.schema.newest
         run("INSERT INTO journal VALUES (?, ?)", (name, row_sum("journal", (name,))))
-        run(f"INSERT INTO {newest} VALUES (0, ?, NULL)", (row_sum(newest, (0,)),))
+        if run(f"SELECT 1 FROM {newest}").fetchone() is None:
+            run(f"INSERT INTO {newest} VALUES (0, ?, NULL)", (row_sum(newest, (0,)),))
         seal = Seal(name, 1, *self._counted())
         run(f"UPDATE {newest} SET seal = ?", (packed(seal),))
         run("COMMIT")
