@@ -67,6 +67,7 @@ def generate(
     ] = None,
 ) -> None:
     """Generate a configuration: base load, ontology, channels, publications, and the answers due."""
+    # Imported by the command that needs it: help and completion load this file too.
     from streamgauge.suites.sepbm import generator
     from streamgauge.suites.sepbm.local import LOCAL_STATEMENTS
     from streamgauge.suites.sepbm.selection import SelectionRule
@@ -80,6 +81,7 @@ def generate(
     with _telling() as tell:
         if data is not None and queries is not None:
             world = generator.own_data(data, axioms, queries)
+            # Own data are counted after reading: their size is not known from the options, as with universities.
             if len(world.facts) > LOCAL_STATEMENTS:
                 tell("Spark starts")
                 world = generator.on_spark(spark(master), world)
@@ -147,6 +149,7 @@ def run(
     names = None if channel is None else tuple(channel)
     try:
         plan = RunPlan(names, publishers, rate, first, subscribers, seconds)
+        # A misspelt channel is refused before the system starts and loads the data.
         plan.chosen(stored)
     except ValueError as error:
         raise typer.BadParameter(str(error)) from error
@@ -187,6 +190,7 @@ def analyse(
                 judged(folder, stored, judging)
             one = outcome(folder, stored, judging)
             name = named(one.recording)
+            # Runs of one system with the same options have one name: the folder tells them apart.
             recordings[name if name not in recordings else f"{name} ({folder.name})"] = one
     tell_unused(master)
     compared = Compared(f"SEP-BM: {stored.folder.resolve().name}", recordings)

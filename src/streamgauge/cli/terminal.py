@@ -47,6 +47,7 @@ class Terminal(Console):
         if isinstance(renderable, Text) and (plain := visible(renderable.plain)) != renderable.plain:
             renderable = Text(plain, renderable.style, justify=renderable.justify, overflow=renderable.overflow)
         for segment in super().render(renderable, options):
+            # Again, as other renderables than texts have segments of their own; a control segment is the console's.
             yield segment if segment.control else Segment(visible(segment.text), segment.style)
 
 
@@ -157,6 +158,7 @@ def telling(console: Console, command: str, every: float | None = None) -> Itera
 
 def _bar(console: Console) -> Progress:
     columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    # Redirected output would be drawn on the console, which is standard error, and never reach its file or pipe.
     return Progress(*columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty())
 
 

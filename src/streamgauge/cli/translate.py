@@ -45,6 +45,7 @@ def translate(
         printed = print_query(parsed, to)
     except QueryError as error:
         raise _refused(f"{query}, {error}") from error
+    # A printer's refusal, which has no position in the text.
     except ValueError as error:
         raise _refused(f"{query}: {error}") from error
     tell_notes(parsed)

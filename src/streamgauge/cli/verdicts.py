@@ -146,6 +146,7 @@ def check(
     own = semantics is None and query is None and rules is None
     if own:
         verdict = replace(verdict, diagnosis=_diagnosis(run))
+    # Another rule's verdict would replace the run's own, which reports and comparisons read: only if asked for.
     if keep or own:
         write_verdict(run, verdict)
     if as_json:
@@ -243,6 +244,7 @@ def expect(
         reading = own_reading(text, wanted.lateness, own)
         table, course = stream_table(sources, parsed.streams, reading, Path(scratch))
         facts = stream_facts(table, ", ".join(stream))
+        # Before Spark starts, which takes seconds.
         refuse_window(parsed, facts.triples, facts.span, memory_limit_mb)
         means = Means(
             lambda: spark(master), cast("Evaluator | None", evaluator), chosen=lambda reason: tell(Reason(reason))
@@ -333,6 +335,7 @@ def _large(folder: Path) -> Run | None:
     if isinstance(stream, Path) and manifest(stream).rows <= TRIPLES_LIMIT:
         return None
     heads = read_heads(folder, parse)
+    # Under another clock, times are those of the hand-overs, which a run read by its heads does not have.
     return heads if heads is not None and heads.header.semantics.clock is Clock.APPLICATION else None
 
 
@@ -340,6 +343,7 @@ def _explain_large(run: Run, folder: Path, master: str | None, console: Console,
     """Explain a run by its beginning; it needs a stored verdict, as judging may need a cluster."""
     tell_notes(run.header.query)
     verdict, stream = read_verdict(folder), stream_place(folder)
+    # Without a master, a local run is explained by its beginning alone: no Spark is started unasked.
     session = partial(spark, master) if master is not None or not isinstance(stream, Path) else None
     with telling(Terminal(stderr=True), "explain") as tell:
         tell("trying models")

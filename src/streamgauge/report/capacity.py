@@ -65,6 +65,7 @@ def figure_of(carried: Carried, one: Capacity) -> str:
         return (
             f"no figure: {carried.axis.name} {carried.axis.written(best.value)} was carried, {best.rate:,.0f} triples/s"
         )
+    # On an axis where smaller is harder, what is carried bounds the figure from the other side.
     greater = carried.axis.harder is Harder.GREATER
     word = "at most" if greater == one.reached else "at least"
     unit = f" {carried.axis.unit}" if carried.axis.unit else ""
@@ -127,8 +128,10 @@ def write_probes(capacities: Sequence[Capacity], read: Callable[[Path], Judged],
     """
     pages: dict[Path, list[Path]] = {}
     for probe in (probe for one in capacities for probe in one.probes if probe.folders):
+        # Engines tried at one value share its folder, and so its page.
         pages.setdefault(page_of(probe), []).extend(probe.folders)
     for path, folders in pages.items():
+        # ``check`` writes a verdict again, which makes the page outdated.
         judged = max((folder / "verdict.json").stat().st_mtime_ns for folder in folders)
         if not path.is_file() or path.stat().st_mtime_ns < judged:
             tell(f"drawing the page of {path.parent.name}")
@@ -231,6 +234,7 @@ def _link(carried: Carried, probe: LoadProbe) -> str:
     if carried.folder is None or not probe.folders:
         return ""
     own = page_of(probe)
+    # Resolved on both sides: one may be given relative to the working directory or through a link.
     place = (own if own.is_file() else own.parent).resolve().relative_to(carried.folder.resolve())
     return quote(place.as_posix() + ("" if own.is_file() else "/"))
 

@@ -346,6 +346,7 @@ def _position(channel: Literal["x", "y"], name: str, axis: ChartAxis) -> Spec:
         scale |= {"type": axis.scale, "nice": False}
         scale.pop("zero", None)
     elif channel == "y" and axis.domain is None:
+        # Values of y are compared by height, which needs 0 on the axis; times on x are not.
         scale = {"nice": True, "zero": True}
     drawn: Spec = {"format": axis.form}
     if axis.ticks:
@@ -361,6 +362,7 @@ def _position(channel: Literal["x", "y"], name: str, axis: ChartAxis) -> Spec:
 
 def expression(value: object) -> str:
     """A constant of Vega's expression language."""
+    # JSON's constants are also constants of the expression language, with every quote escaped.
     return json.dumps(value)
 
 
@@ -400,6 +402,7 @@ def _finished(rows: Sequence[Mapping[str, Any]], layers: Sequence[Spec], size: C
         "layer": layers,
         "width": size.width,
         "height": size.height,
+        # The width includes labels, so plots align on the page; the height grows with them.
         "autosize": {"type": "fit-x", "contains": "padding"},
         "config": _CONFIG | {"axisX": {"grid": False, "labelFlush": True, "tickCount": _across(size)}},
     }
@@ -446,6 +449,7 @@ class ChartDrawing:
         if reason := undrawn():
             return "" if variant == _NARROW else f'<p class="note">Not drawn: {escape(reason)}.</p>'
         root = ElementTree.fromstring(svg(chart))
+        # Ids are unique in a page, not in an SVG: two plots' clip paths would share one.
         compact(root, f"p{next(self._numbers)}-", titles=variant != _NARROW)
         inner = "".join(_text(child) for child in root)
         box = escape(root.attrib["viewBox"])

@@ -78,6 +78,7 @@ def write(certificate: Certificate, path: Path, at: datetime, workbench: str = P
 
     ``at`` is the time of the certification. AddressError, OSError.
     """
+    # All three texts exist before the first file is written, so that an error leaves no half of a report.
     files = places(path)
     texts = (page(certificate, at, files[1].name, files[2].name, workbench), earl(certificate, at), badge(certificate))
     for file, text in zip(files, texts, strict=True):
@@ -138,6 +139,7 @@ def address(workbench: str) -> str:
 
 def _rows(certificate: Certificate, profiles: Sequence[str], home: str) -> Iterator[tuple[str, GridRow]]:
     """The rows with their themes, in the order of the suite."""
+    # Tasks are in the order of the suite: ``page`` groups by theme, which needs a theme's cases side by side.
     cases: dict[str, dict[str, CertifiedTask]] = {}
     for profile in certificate.stood:
         cases.setdefault(profile.outcome.asked.case.name, {})[profile.outcome.asked.profile] = profile

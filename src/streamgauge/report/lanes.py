@@ -86,12 +86,14 @@ class TimeScale:
     """Maps times (ms) to places (pixels) in a drawing of ``width``; ``whole`` are the times of the whole run."""
 
     def __init__(self, first: int, last: int, width: int, whole: tuple[int, int] | None = None) -> None:
+        # A single instant would have no scale: the span is a divisor.
         self.first, self.last, self.width = first, max(last, first + 1), width
         self.left, self.right = MARGIN, width - MARGIN
         self.whole = whole or (self.first, self.last)
 
     def x(self, time: int) -> float:
         """The place of a time, rounded to a tenth of a pixel."""
+        # A window may begin long before the view: its bar is cut at the edge.
         inside = min(max(time, self.first), self.last)
         share = (inside - self.first) / (self.last - self.first)
         return round(self.left + share * (self.right - self.left), 1)
@@ -123,6 +125,7 @@ class LaneTimeline:
 
 def _ticks(scale: TimeScale) -> Iterator[GridLine]:
     most = max(2, (scale.right - scale.left) // 90)
+    # The first round step that is wide enough; 10**23 ms is longer than any time of a stream.
     step = next(
         s * 10**power for power in range(24) for s in STEPS if (scale.last - scale.first) / (s * 10**power) <= most
     )
@@ -308,6 +311,7 @@ def marks(lane: Lane, *, titles: bool) -> Markup:
 
 def _mark(shape: Shape, tab: int, titles: bool) -> str:
     words = escape(shape.title)
+    # One stop of the tab key per lane; the arrow keys go to the others.
     message = f'tabindex="{tab}" aria-label="{words}"'
     title = f"<title>{words}</title>" if titles else ""
     if shape.kind in ("element", "late", "silent"):

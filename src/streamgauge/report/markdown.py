@@ -20,6 +20,7 @@ SIGNS = {
 }
 LISTED = 10
 """Maximum number of reports of a run, and of rows of a report."""
+# GitHub links a bare ``http://`` and ``www.`` without any brackets, so these are escaped like the signs.
 _SPECIAL = re.compile(r"([\\`*_{}\[\]<>#|~&@!]|:(?=//)|(?<=www)\.)")
 _OF_RUN = chosen(OF_RUN, ("precision", "recall", "reports", "missed", "surplus", "late", "median delay"))
 _OF_REPORT = chosen(OF_REPORT, ("state", "borders", "expected", "received", "delay"))
@@ -62,6 +63,7 @@ def _detail(one: Series, judged: Judged) -> Iterator[str]:
     run, verdict = judged
     name = escaped(named(one, run.header))
     yield ""
+    # Markdown within HTML is read only after an empty line.
     yield f"<details><summary>{SIGNS[verdict.judgement]} {name}</summary>"
     yield ""
     if run.header.failure:
@@ -90,6 +92,7 @@ def _windows(one: Series, judged: Judged, bad: Sequence[WindowVerdict]) -> Itera
         yield ""
         yield "The first of them:"
         yield ""
+        # An indented block needs no escapes, but ends with its line: a folder's name may contain a line end.
         yield f"    {' '.join(command.split())}"
     yield from _witnesses(run.header.query_text, bad[0])
 

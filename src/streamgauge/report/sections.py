@@ -95,6 +95,7 @@ def _environment(own: BaseLoader | None) -> Environment:
     environment = Environment(
         loader=ChoiceLoader([own, shared]) if own else shared,
         autoescape=True,
+        # A misspelt name in a template is an error, not an empty place in the page.
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,

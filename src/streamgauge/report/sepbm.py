@@ -248,6 +248,7 @@ def plotted(
     }
     if not any(points.values()):
         return
+    # A logarithmic axis has no place for 0, so such names are listed in the note instead.
     silent = [name for name in names if not any(values.get(name, 0) > 0 for values in rates_by_series.values())]
     note = f"Nothing to show for {', '.join(silent)}." if silent else ""
     x = ChartAxis("", domain=(0.5, len(names) + 0.5), ticks=tuple((at, name) for at, name in enumerate(names, 1)))

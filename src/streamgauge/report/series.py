@@ -46,11 +46,13 @@ class Series:
     def _names(self) -> Mapping[int, str]:
         headers = [run.header for run, _ in self.runs]
         numbers = [header.repetition for header in headers]
+        # Runs of several invocations may have the same numbers.
         if len(set(numbers)) < len(numbers):
             numbers = list(range(1, len(headers) + 1))
         seeds = [header.workload.get("seed") for header in headers]
         named = ["" if seed is None or len(set(map(str, seeds))) == 1 else f" (seed {seed})" for seed in seeds]
         return {
+            # By identity: a header holds mappings and has no hash.
             id(header): f"repetition {number}{seed}"
             for header, number, seed in zip(headers, numbers, named, strict=True)
         }
@@ -141,6 +143,7 @@ def identity(header: RunHeader) -> Hashable:
 
 
 def _pairs(header: RunHeader) -> Hashable:
+    # As text: values may be lists, which have no hash.
     tables = (_workload(header), header.options, header.parameters)
     return header.factor, tuple(tuple(sorted((key, str(value)) for key, value in table.items())) for table in tables)
 
@@ -152,6 +155,7 @@ def _workload(header: RunHeader) -> Mapping[str, object]:
 def _order(judged: Judged) -> tuple[int, str]:
     header = judged[0].header
     seed = header.workload.get("seed", "")
+    # Padded, so that numbers in texts are in the order of their values: 2 before 10.
     return header.repetition, f"{seed:>20}"
 
 
@@ -160,6 +164,7 @@ def _labels(headers: Sequence[RunHeader]) -> Iterator[str]:
     everywhere = varying([traits_of(header) for header in headers])
     seen: Counter[str] = Counter()
     for header in headers:
+        # A setting that all series of one engine share would only lengthen their labels.
         alike = [one for one in headers if (one.engine, one.semantics.name) == (header.engine, header.semantics.name)]
         own = varying([own_traits(one) for one in alike])
         label = ", ".join([_engine(header), *_named(traits_of(header), everywhere), *_named(own_traits(header), own)])
@@ -288,10 +293,12 @@ class PointCloud(NamedTuple):
         """At most ``limit`` bins: one per distinct x while these fit, else equal stretches of the x axis."""
         if not self.size:
             return []
+        # Points of several repetitions are concatenated, so x is not ascending.
         order = np.argsort(self.xs, kind="stable")
         xs = self.xs[order]
         starts = np.flatnonzero(np.concatenate(([True], xs[1:] != xs[:-1])))
         if len(starts) > limit:
+            # The last x divides to ``limit`` exactly, and belongs to the last stretch.
             stretch = np.minimum(limit - 1, ((xs - xs[0]) / ((xs[-1] - xs[0]) / limit)).astype(int))
             starts = np.flatnonzero(np.concatenate(([True], stretch[1:] != stretch[:-1])))
         return [self._bin(group, show) for group in np.split(order, starts[1:])]
@@ -326,6 +333,7 @@ def spread_sample(points: Sequence[Point], limit: int) -> list[Point]:
     for point in distinct:
         if point.x not in highest or point.y > highest[point.x].y:
             highest[point.x] = point
+    # Outliers are what a delay plot is read for, and an even sample would drop them.
     peaks = sorted(highest.values(), key=lambda point: -point.y)[: limit // 2]
     step = -(-len(distinct) // (limit - len(peaks)))
     return list(dict.fromkeys([*peaks, *distinct[::step]]))
@@ -426,6 +434,7 @@ def of_feed(series: Series) -> PointCloud:
         np.concatenate([np.fromiter(map(value, fed), float, len(fed)) for fed in runs] or [np.empty(0)])
         for value in (lambda fed: fed.time / 1000, lateness)
     ]
+    # A tooltip's record is searched on demand: a list of (run, element) would undo what the arrays save.
     ends = list(accumulate(map(len, runs)))
 
     def tip(at: int) -> str:

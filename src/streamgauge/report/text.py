@@ -45,6 +45,7 @@ def verdict_lines(header: RunHeader, verdict: Verdict) -> RenderableType:
     parts.extend(Text("  " + sentence) for sentence in findings(unit, verdict))
     parts.append(_figures([*(_scores(verdict) if verdict.windows else ()), *facts_of(header, [verdict])[2:]]))
     bad = (window for window in verdict.windows if state(window) != "right")
+    # One pass: the iterator goes on after the listed ones, and the rest is only counted.
     if listed := list(islice(bad, LISTED)):
         parts.append(_table(listed, unit, scope_borders(header.query, header.semantics)))
     if more := sum(1 for _ in bad):

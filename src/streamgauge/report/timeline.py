@@ -275,9 +275,11 @@ class TimelinePanel:
             origin = f"{_named(element.stream)}: " if several else ""
             for triple in element.added:
                 text = _shortened(origin + " ".join(map(_short, triple)))
+                # No font is known here: 7 pixels a letter is the estimate for the style's 13 px.
                 half = 3.5 * len(text)
                 x = min(max(self._x(element.time), 48 + half), HOLDS - 8 - half)
                 level = next((at for at, end in enumerate(ends) if end < x - half), len(ends))
+                # Replaces the level's end, or appends a new level.
                 ends[level : level + 1] = [x + half + 4]
                 yield x, level, text
 
@@ -292,6 +294,7 @@ class TimelinePanel:
         for place, (view, inside) in enumerate(zip(due_report.views, self.due[due_report], strict=True)):
             if view.first <= view.last:
                 yield f'<path class="scope" d="{self._bar(view, y + LINE * place)}"/>'
+            # Elements of one time are one dot: more would be drawn over each other.
             for time in dict.fromkeys(arrival.time for arrival in inside):
                 yield f'<circle class="held" cx="{self._x(time)}" cy="{y + LINE * place}" r="4"/>'
         yield f'<path class="instant" d="M{instant} {y - 2}l-4 -8h8z"/>'
@@ -304,6 +307,7 @@ class TimelinePanel:
 
     def _bar(self, view: View, y: int) -> str:
         """A line with a square bracket at a border inside the scope and a round one at a border outside."""
+        # A border beyond the axis is not drawn: the bar then ends without a bracket.
         begun = max(view.start, self.first)
         start, end = self._x(begun), self._x(min(view.end, self.last))
         left = "m4 -6h-4v12h4" if view.first <= view.start else "m4 -6q-8 6 0 12"
@@ -357,11 +361,13 @@ def _short(term: Term | None) -> str:
 
 def _short_part(term: Term) -> str:
     if term.startswith("<"):
+        # An IRI that ends in a slash has no last part.
         return re.split("[/#]", term[1:-1].removeprefix("urn:"))[-1] or term[1:-1]
     return term if term.startswith("_:") else term[1 : term.rindex('"')]
 
 
 def _content(inside: Sequence[Arrival], counting: Counting) -> str:
+    # The wrapped line may break between triples, not within one; ``_lines`` restores the spaces.
     triples = ["\N{NO-BREAK SPACE}".join(map(_short, triple)) for arrival in inside for triple in arrival.triples]
     return f"{{{', '.join(dict.fromkeys(triples) if counting is Counting.SET else triples)}}}"
 

@@ -102,6 +102,7 @@ def listed(verdict: Verdict, limit: int) -> list[tuple[int, WindowVerdict]]:
     placed = list(enumerate(verdict.windows))
     if len(placed) <= limit:
         return placed
+    # Right reports fill only the rest: a table of 200 lines without the wrong ones would be of no use.
     bad = [entry for entry in placed if state(entry[1]) != "right"][:limit]
     good = [entry for entry in placed if state(entry[1]) == "right"][: min(OTHERS, limit - len(bad))]
     return sorted(bad + good)
@@ -128,6 +129,7 @@ def _table(
     limit, wrong = limits
     chosen = listed(verdict, limit)
     bad = sum(state(window) != "right" for window in verdict.windows)
+    # All wrong reports of all tables share the cells, or the page would grow with every wrong run.
     rows = max(1, min(WITNESSES, CELLS // max(1, wrong * len(verdict.variables))))
     short = shortener(run.header.query_text)
     note = ""
@@ -187,12 +189,14 @@ def _witness(side: str, rows: Sequence[Row], total: int, limit: int, short: Call
 
 def shortener(query_text: str) -> Callable[[Term], str]:
     """A function that writes terms with the query's prefixes and shortens very long ones."""
+    # The longest namespace first: one may be the beginning of another.
     prefixes = sorted(_PREFIX.findall(query_text), key=lambda prefix: -len(prefix[1]))
     known = [(name + ":", iri) for name, iri in prefixes] + [("xsd:", XSD)]
 
     def short_part(term: Term) -> str:
         head, tail = ("", term) if term.startswith("<") else _split(term)
         for name, iri in known:
+            # Names with other characters would need an escape.
             if tail.startswith("<" + iri) and re.fullmatch(r"[\w.-]*", tail[len(iri) + 1 : -1]):
                 tail = name + tail[len(iri) + 1 : -1]
                 break
@@ -203,6 +207,7 @@ def shortener(query_text: str) -> Callable[[Term], str]:
 
 def _split(term: Term) -> tuple[str, str]:
     at = term.rfind("^^<")
+    # ``^^<`` may be in the text too: only the last one, before a final ``>``, introduces a datatype.
     return (term[: at + 2], term[at + 2 :]) if at > 0 and term.endswith(">") else (term, "")
 
 

@@ -98,6 +98,7 @@ def _run_changes(
         yield MeasuredChange(name, "verdict", base_verdict, verdict, "", trend)
         return
     yield MeasuredChange(name, "verdict", _verdict(old), _verdict(new), "", _order(_rank(old), _rank(new)))
+    # Compared as shares, since one side may have more windows; shown as numbers.
     yield MeasuredChange(
         name, "windows not as expected", old.wrong, new.wrong, "", _order(_share(old), _share(new)), 0.0
     )
@@ -137,11 +138,13 @@ def _order(base: float, now: float) -> Trend:
 def _grown(base: float | None, now: float | None, allowed: float, floor: float) -> Trend:
     """Whether a value that should be small grew, or shrank, beyond the allowed share and the floor."""
     if base is None or now is None:
+        # A cost that is measured on one side only is no regression.
         return Trend.NEW if base is None else Trend.SAME
     if abs(now - base) <= floor:
         return Trend.SAME
     if now > base * (1 + allowed):
         return Trend.WORSE
+    # The rule above with the sides exchanged: a comparison read backwards says the opposite.
     return Trend.BETTER if base > now * (1 + allowed) else Trend.SAME
 
 
@@ -163,7 +166,9 @@ def _capacity_change(
 def _fallen(old: CapacityMeasurement, new: CapacityMeasurement, allowed: float) -> Trend:
     """Whether the hardest value that is carried got easier, or harder, beyond the allowed share."""
     if old.value is None or new.value is None:
+        # Carrying nothing that was tried is worse than any value.
         return _order(old.value is None, new.value is None)
+    # On an axis where smaller is harder, such as a slide, exchanging the sides gives the same inequality.
     hard, now = (old.value, new.value) if new.greater else (new.value, old.value)
     if now < hard * (1 - allowed):
         return Trend.WORSE

@@ -103,5 +103,6 @@ LOAD, RIGHT, LATE, COST, STEADY = "Under which load", "How right", "How late", "
 @cache
 def plots() -> tuple[Plot, ...]:
     """The plots of all files here, in order."""
+    # On demand: these files import this one.
     modules = [import_module(f"{__name__}.{module.name}") for module in iter_modules(__path__)]
     return tuple(sorted((plot for module in modules for plot in module.PLOTS), key=lambda plot: plot.place))

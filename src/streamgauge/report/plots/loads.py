@@ -56,6 +56,7 @@ def load_lines(series: Sequence[Series], name: str) -> list[LoadLine]:
     for one in series:
         traits, header = traits_of(one.header), one.header
         if (load := _load(traits, name)) is not None:
+            # What a load causes must not separate its points into lines of one.
             rest = tuple(sorted((key, value) for key, value in traits.items() if key not in (name, *_FINDINGS)))
             own = tuple(sorted(own_traits(header).items()))
             groups.setdefault((header.engine, header.semantics.name, own, rest), []).append((load, one))

@@ -123,6 +123,7 @@ def _every_window(
             again = one.repetition(run.header)
             for window in verdict.windows:
                 at, values_ = place(window), [value(window) for value in values]
+                # The same reports as in the plot, which has no place for one without a value.
                 if at is not None and None not in values_:
                     yield one.label, again, window.index, at / 1000, *values_
 
@@ -173,6 +174,7 @@ def _line(
     one: Series, points: PointCloud, size: ChartSize, limit: int, show: Show, *, dashed: bool = False
 ) -> ChartLine:
     """The line of a series; fewer bins have tooltips than are drawn."""
+    # Closer than this, a pointer could not tell two places apart, and each tooltip costs bytes.
     marks = runs.binned(one, points, min(limit, size.width // POINTED), show) if size.pointer and not dashed else ()
     return ChartLine(one.index, dashed, runs.binned(one, points, limit, show), marks)
 
@@ -329,6 +331,7 @@ def resources(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figur
     """Memory, CPU and threads of the engine's process tree over the time of the run."""
     for reading in READINGS:
         content = {one.index: runs.of_samples(one, reading.value, reading.show) for one in series}
+        # The message has the exact maximum, whatever the plot's bins hide.
         highest = max((bin_.highest for bin_ in content.values()), default=0.0)
         text = f"{reading.name}: at most {reading.show(highest)}"
         columns = ("series", "repetition", "time since the start of the feed, s", _column(reading))
@@ -392,6 +395,7 @@ def _last(one: Series) -> int:
 
 
 def _figure(drawing: ChartDrawing, series: Sequence[Series], kind: WindowMeasure, about: str) -> Iterator[Figure]:
+    # Of all windows, not of the boxes: the message must not depend on how many are drawn.
     values = {column for one in series for columns in _columns(one, kind).values() for column in columns}
     unit = unit_over(series)
     if not values:
