@@ -43,18 +43,17 @@ Take: TypeAlias = Callable[[int], bytes]
 
 def waiting(descriptor: int, closing: Event) -> ByteReader:
     """A reader of an open descriptor (pipe, terminal) as bytes arrive, until its end or ``closing``."""
+    ended = False
 
     def take(size: int) -> bytes:
-        data, patience = b"", POLL_S
-        while not closing.is_set() and len(data) < size:
-            if select.select([descriptor], [], [], patience)[0]:
+        nonlocal ended
+        data = b""
+        # A pipe gives 64 KiB at once at most: go on with what is there, but do not wait for more.
+        while not (ended or closing.is_set()) and len(data) < size:
+            if select.select([descriptor], [], [], 0.0 if data else POLL_S)[0]:
                 more = os.read(descriptor, size - len(data))
-                data += more
-                # A pipe gives 64 KiB at once at most; what is not there yet is not waited for.
-                patience = 0.0
-                if more:
-                    continue
-            if data or not patience:
+                data, ended = data + more, not more  # a terminal says its end only once
+            elif data:
                 break
         return data
 

@@ -30,7 +30,7 @@ from streamgauge.servers.durable.journal import Change, NumberedLine, Record
 from streamgauge.servers.durable.needs import not_durable
 from streamgauge.servers.durable.segments import ItemColumns, OpenSegment
 from streamgauge.servers.durable.state import SessionState
-from streamgauge.servers.queries.item_log import latest_time
+from streamgauge.servers.queries.item_log import first_time, latest_time
 from streamgauge.servers.queries.sessions import EngineSession, restored
 from streamgauge.sources.contract import Position
 from streamgauge.sources.named import merge_key
@@ -308,7 +308,7 @@ class DurableWatch(Watch[Any]):
                 self._places[source] = placed.place, self._places.get(source, (None, None))[1]
                 continue
             if self._unseen:
-                self._tell_gap(source, int(item.times[0]) if isinstance(item, ElementBatch) else item.time)
+                self._tell_gap(source, first_time(item))
             self._places[source] = placed.place, latest_time(item)
             items.append(item)
         self._enter_all(items)

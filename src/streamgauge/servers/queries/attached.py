@@ -12,7 +12,7 @@ from streamgauge.formats.streams import Reading
 from streamgauge.model.logs import fields
 from streamgauge.servers.durable.gaps import UNREAD, Gap
 from streamgauge.servers.queries.durability import NotDurableError
-from streamgauge.servers.queries.item_log import latest_time, times_reached
+from streamgauge.servers.queries.item_log import first_time, latest_time
 from streamgauge.servers.queries.limits import QueriesBusyError
 from streamgauge.servers.queries.registry import ConflictError, Queries
 from streamgauge.servers.queries.requests import in_steps
@@ -269,7 +269,7 @@ class _Feeding:
             return
         resumable = isinstance(self._source, Resumable) and record["position"] is not None
         if not resumable or (isinstance(self._source, Resumable) and self._source.lost):
-            self.gap = Gap(self.url, record["time"], next(iter(times_reached(item)), latest_time(item)), UNREAD)
+            self.gap = Gap(self.url, record["time"], first_time(item), UNREAD)
             if self._queries.journal is not None:
                 self._queries.journal.note_gap(self._stream, self.gap)
             _LOG.warning("%s", self.gap, extra=fields(stream=self._stream, source=self.url))
