@@ -203,6 +203,7 @@ def _stores(
     for name, file in [*zip(names, files, strict=True), *only_fed]:
         if names.count(name) > 1:
             raise typer.BadParameter(f"two files have the data set name {name}: rename one", param_hint="DATA")
+        # Graphs of the method ``implicit`` are named by the fragments' addresses.
         own = replace(style, template=f"{address}/{name}{{?subject,predicate,object}}")
         store: MemoryStore | DiskStore = MemoryStore(past) if folder is None else DiskStore(folder / name, past)
         if file is not None and store.version == 0:

@@ -78,6 +78,7 @@ def yabench(
         raise typer.BadParameter("name the folder of the paper's data", param_hint="--data")
     from streamgauge.papers.yabench.page import reproduce
 
+    # A name of its own: mypy forgets within a lambda that ``data`` is not None.
     folder = data
     _do(
         lambda tell: reproduce(folder, lambda: spark(master), loads.split(","), tell, runs),

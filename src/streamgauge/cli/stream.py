@@ -115,6 +115,7 @@ def _chosen(job: Job, wished: Job, master: str | None, console: Console) -> Job:
     if choice.refused is not None:
         return replace(job, latency=choice.latency, reason=choice.reason)
     wished = replace(wished, latency=choice.latency, reason=choice.reason)
+    # All tasks of the query run for the whole time, each on a core (thread) of its own.
     place = master or f"local[{max(os.cpu_count() or 1, choice.tasks)}]"
     count = real_time.run(
         spark(place, tuple(choice.settings.items())), wished, lambda done: console.print(checkpoint_line(done))

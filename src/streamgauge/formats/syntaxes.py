@@ -120,6 +120,7 @@ def parse_texts(
         while text := (ox.serialize(islice(quads, _TOGETHER), format=ox.RdfFormat.N_QUADS) or b"").decode():
             if syntax == ox.RdfFormat.JSON_LD and base is None:
                 _check_resolved(text)
+            # Not ``splitlines``: N-Quads leaves other line ends in literals as they are, such as U+2028.
             yield from map(_split, text.split("\n")[:-1])
 
 
@@ -178,6 +179,7 @@ def _check_resolved(text: str) -> None:
         raise ContextError(f"<{rest.partition('>')[0]}> is a relative IRI: {_BASE}")
 
 
+# RDF/XML reads any other value of parseType as ``Literal`` (production parseTypeOtherPropertyElt).
 _LITERAL_OF_XML: Final = re.compile(rb"""parseType\s*=\s*(["'])(?!Resource\1|Collection\1|Triple\1)""")
 _XML_LITERAL: Final = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral")
 
@@ -185,6 +187,7 @@ _XML_LITERAL: Final = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#X
 def _rdf_xml(body: bytes, base: str | None) -> Iterator[ox.Quad]:
     """The quads of RDF/XML; literals of ``rdf:parseType="Literal"`` are canonical (RDF 1.2 XML, 7.2.17)."""
     quads = ox.parse(body, format=ox.RdfFormat.RDF_XML, base_iri=base)
+    # Few texts have such literals: in the others, no quad is built twice.
     if not _LITERAL_OF_XML.search(body):
         yield from quads
         return
@@ -199,6 +202,7 @@ def _canonical_xml(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -
     if not isinstance(term, ox.Literal) or term.datatype != _XML_LITERAL or "xmlns" not in term.value:
         return term
     try:
+        # A literal may have several elements or none, XML has one.
         text = canonicalize(f"<x>{term.value}</x>", with_comments=True)
     except ParseError:
         return term  # written out as text, with a datatype: its form is its own

@@ -167,6 +167,7 @@ class ExplanationPlace:
 
 def scattered(places: Sequence[ExplanationPlace]) -> float:
     """The bits that name the reports at which a slip happened, independently of each other."""
+    # A place costs a bit at least, even in a run of a single report.
     return sum(log2(max(2, len(place.reports))) for place in places)
 
 

@@ -124,5 +124,6 @@ def number(term: Term | None) -> float | None:
     value = native(term)
     if isinstance(value, bool) or not isinstance(value, int | float | Decimal):
         return None
+    # ``float`` of a large integer raises OverflowError.
     number = float(value) if -LARGEST < value < LARGEST else math.inf
     return number if math.isfinite(number) else None

@@ -87,6 +87,7 @@ class _Playground:
         try:
             state = await run_in_threadpool(self._asked, request)
         except MistakeError as error:
+            # Where the folder is on the server is nothing for the reader of a link.
             sentence = str(error).replace(f"{self._folder.resolve()}/", "").replace(f"{self._folder}/", "")
             state, troubled = examples.FIRST, f"{sentence}. The first example is opened in its place."
         return await self._shown(request, state, troubled, diagnose="window" in request.query_params)

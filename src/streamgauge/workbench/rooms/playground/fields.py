@@ -285,6 +285,7 @@ def semantics_of(data: Mapping[str, Any]) -> Semantics:
     settings = {name: value for name, value in data.items() if name != "profile"}
     whole = {**encode(start, _LEFT_OUT), **settings}
     semantics = decode(Semantics, {"name": start.name, **whole})
+    # Where the windows of a run begin is no property of an engine.
     begun_alike = replace(semantics, origin=start.origin, t0=start.t0, since=start.since)
     return semantics if begun_alike == start else replace(semantics, name=f"{start.name}, changed")
 

@@ -209,6 +209,7 @@ def _second(result: PlaygroundResult, why: Explained) -> str:
     case = why.found[0].case
     if not _is_plain(case, why.declared):
         return ""
+    # With the t0 found: B is drawn without the recording, from which it could be searched.
     semantics = replace(case.semantics, origin=Origin.FIXED, t0=case.t0)
     name = semantics.name if semantics.name in profile_names() else BASE
     return link(replace(result.state, b={"profile": name, **fields_of(semantics)}))

@@ -311,11 +311,13 @@ class RunsRoom:
     async def _act_on_experiment(self, request: Request) -> Response:
         place = _place(request)
         await self._act(request, f"experiment/{place}", lambda: self._start(place))
+        # See Other: reloading the page does not send the form again.
         return RedirectResponse(f"/runs/experiment/{quote(place)}", 303)
 
     def _start(self, place: str) -> BenchJob:
         """The job that runs an experiment."""
         file = _in_words(place, lambda: self._experiments.file(place))
+        # With ``./``, a file whose name begins with a hyphen is not an option.
         words = ["run", f"./{place}", "--out", f"./{self._experiments.out(file.name)}"]
         return BenchJob(f"experiment {file.name}", self._root, words, watched=True)
 
@@ -355,6 +357,7 @@ class RunsRoom:
         return Events(self._told(job))
 
     async def _told(self, job: BenchJob) -> AsyncIterator[bytes]:
+        # Polled, as the job writes files in a process of its own; only a part of the page that changed is sent.
         last, silent = "", 0.0
         while not self._leaving.is_set():
             view = await run_in_threadpool(job.look)
@@ -385,11 +388,13 @@ def _related(
 
 def _page_of_report(text: str, headers: Mapping[str, str]) -> Response:
     """The report's page."""
+    # A lone surrogate, which a file's name or an escape in JSON can be, has no UTF-8.
     return HTMLResponse(text.encode(errors="backslashreplace"), headers=headers)
 
 
 def _download(name: str) -> dict[str, str]:
     """Headers of a file that a browser keeps."""
+    # The extended form of RFC 8187, since names may have any letters.
     return {**HEADERS, "Content-Disposition": f"attachment; filename*=UTF-8''{quote(name, safe='')}"}
 
 

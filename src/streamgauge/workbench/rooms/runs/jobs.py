@@ -128,6 +128,7 @@ class BenchJob:
     def _wait(self) -> None:
         """Read the output of the command until it ends, kill remaining descendants, and record how it ended."""
         assert self._process.stdout is not None
+        # Its output is not used, but a command whose pipe is full would wait.
         while self._process.stdout.read(1 << 16):
             pass
         code = self._process.wait()
@@ -144,6 +145,7 @@ class BenchJob:
             return f"Stopped; finished runs are kept ({len(self.reader.outcomes)} by now)."
         if code in _DONE:
             return "Done."
+        # Code 2 is a mistake in the input, and its sentence is the last; anything else may end with a traceback.
         message = words.rpartition("streamgauge: ")[2] if code == 2 else words[-600:]
         return f"Not done: {message or self._process.how()}"
 
@@ -156,6 +158,7 @@ class BenchJob:
                     self.reader.read()
                     self._judge()
                 self._view = self._shown()
+                # After judging, which may take longer than LOOK_S.
                 self._looked = time.monotonic()
             return self._view
 
@@ -256,7 +259,9 @@ class Jobs:
                     f"{names} run already, and {self.most} at once are the most: engines that run beside each other "
                     "delay each other"
                 )
+            # Within the lock: two requests at once must not start the same job twice.
             job = make()
+            # To the end of the order, whose first finished jobs are forgotten.
             self._jobs.pop(key, None)
             self._jobs[key] = job
             for old in [name for name, job in self._jobs.items() if not job.going][: -KEPT or None]:

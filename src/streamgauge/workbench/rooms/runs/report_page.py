@@ -176,6 +176,7 @@ class Reports:
         """All numbers of a plot as CSV, read anew from the runs."""
 
         def read(runs: Sequence[tuple[Run, Verdict]]) -> bytes:
+            # The kept page does not keep its runs, which all numbers are read from.
             sections_ = sections(series_of(runs), ChartDrawing(drawn=False))
             numbers = (figure.numbers for _, _, figures in sections_ for figure in figures)
             wanted = next(number for number in numbers if number is not None and number.name == plot)
@@ -194,6 +195,7 @@ class Reports:
 
     def _page(self, wanted: WantedReport) -> KeptPage:
         with self._lock:
+            # Under the lock: a browser asks for many drawings at once, and each would make the page anew.
             now = [stamp(inside(self._root, place)) for place in wanted.places]
             kept = self._kept.get(wanted.places)
             if kept is None or kept.stamps != now:
