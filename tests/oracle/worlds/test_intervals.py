@@ -65,6 +65,7 @@ def shown(found: Interval | None) -> str:
         ("1", "/", "0", "error"),
         ("INFf", "-", "INFf", "NaN float"),
         ("INFf", "+", "1", "INF float"),
+        ("1", "/", "INFf", "0.0 float"),
         ("50e0", "*", "2", "100.0 double"),
         ("16777216f", "+", "1f", "16777049.2278 .. 16777384.7722"),
         ("16777216e0", "+", "1f", "16777217.0 double"),
