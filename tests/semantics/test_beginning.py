@@ -9,7 +9,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Borders, Origin, Report, Semantics, Tick
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.beginning import after, begun, begun_run, is_sent
+from streamgauge.semantics.beginning import after, begun, begun_run, is_sent, near
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CQELS, CSPARQL, FRAGMENTS, RSPQL, SENS, YABENCH
 from tests.notation import STREAM, stream
@@ -98,6 +98,9 @@ def test_what_is_not_due_before_anything_came_needs_no_other_t0_but_one_that_is_
         assert far.since is None
         assert 1_772_352_000_000 - 2 * semantics.time_unit < far.t0 < 1_772_352_002_000
     assert begun(windows((5, 50, "count")), replace(CHANGE, tick=Tick.TUPLE), 10_001).t0 == 10_000
+    ticking = replace(CHANGE, tick=Tick.TIME, time_unit=2)  # far are 10,000 ticks, however long the slides are
+    assert near(windows((1000, 1000)), ticking, 20_000) == ticking
+    assert near(windows((1000, 1000)), ticking, 20_001).t0 > 0
 
 
 def test_a_first_element_in_the_first_windows_moves_nothing():
