@@ -169,9 +169,11 @@ def changes(
     reader = FactsReader(spark, stream, due, windows, means.counting, means.known, not _has_paths(query))
     refined = _rows(reader, query, static, many, means.empty)
     terms = [refined.value(name).alias(f"t{index}") for index, name in enumerate(names)]
+    # # A row over lo to hi is a change at two reports, however many lie between.
     come = refined.frame.select(fn.col("lo").alias("report"), fn.lit(1).alias("net"), *terms)
     go = refined.frame.select((fn.col("hi") + 1).alias("report"), fn.lit(-1).alias("net"), *terms)
     keys = ["report", *(f"t{index}" for index in range(len(names)))]
+    # # Rows of the last report would leave at the one after it, which does not exist.
     summed = come.unionByName(go).filter(fn.col("report") < len(due)).groupBy(*keys).agg(fn.sum("net").alias("net"))
     return summed.filter(fn.col("net") != 0).select("report", "net", *keys[1:]).toDF("report", "net", *names)
 
@@ -188,6 +190,7 @@ def columns(query: QueryForm) -> tuple[str, ...]:
 
 
 def _check(query: QueryForm) -> None:
+    # # Before any job: an unsupported part would fail in the middle of a plan, with Spark's message.
     if (reason := refuse(query)) is not None:
         raise ValueError(reason)
 

@@ -25,6 +25,8 @@ def archive(java: str) -> Path:
     """The path of the archive for this Java program and the installed PySpark, whether it exists or not."""
     program = Path(java).resolve()
     state = program.stat()
+    # # A JVM ignores the archive of another Java or PySpark, so each pair has a file of its own. Size and time tell an
+    # # updated Java from the one before it at the same path.
     key = f"{program} {state.st_size} {state.st_mtime_ns} {pyspark.__version__} {Path(pyspark.__file__).parent}"
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return home / "streamgauge" / f"spark-{pyspark.__version__}-{blake2b(key.encode(), digest_size=6).hexdigest()}.jsa"
@@ -73,6 +75,7 @@ def warm() -> None:
     spark.stop()
     assert gateway is not None
     gateway.shutdown()
+    # # The JVM ends with its standard input, and writes the archive only as it exits.
     gateway.proc.stdin.close()
     gateway.proc.wait(SECONDS)
 

@@ -68,6 +68,7 @@ class HadoopFiles:
         with _told(place):
             path = self._path(place)
             target.parent.mkdir(parents=True, exist_ok=True)
+            # # The last argument asks for Hadoop's raw local file system, which writes no .crc file beside the copy.
             self._system(path).copyToLocalFile(False, path, self._jvm_path(f"file:{target.absolute()}"), True)
 
     def put(self, source: Path, place: RemotePlace) -> None:

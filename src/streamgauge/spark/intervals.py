@@ -127,7 +127,9 @@ def merged(frame: DataFrame, keys: Sequence[str] = TRIPLE) -> DataFrame:
 def islands(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows with a column ``island``: the number of the key's maximal interval that a row is in."""
     ordered = Window.partitionBy(*keys).orderBy("lo", "hi")
+    # # The greatest end so far, which need not be that of the row before.
     before = fn.max("hi").over(ordered.rowsBetween(Window.unboundedPreceding, -1))
+    # # Indexes begin at 0, so with -2 the first row of a key always starts an island.
     starts = fn.when(fn.col("lo") > fn.coalesce(before, fn.lit(-2)) + 1, 1).otherwise(0)
     return frame.withColumn("start", starts).withColumn("island", fn.sum("start").over(ordered)).drop("start")
 
@@ -142,6 +144,7 @@ def _check(views: Sequence[View]) -> None:
 def _counted(frame: DataFrame, name: str, value: Column, bounds: Sequence[int]) -> DataFrame:
     """Adds column ``name``: how many of the (sorted) bounds are below the value."""
     steps = {later - earlier for earlier, later in pairwise(bounds)}
+    # # Evenly spaced bounds are a division in Spark; only uneven ones need Python.
     if len(steps) > 1:
         return frame.withColumn(name, _looked_up(bounds)(value.cast("long")))
     above = value.cast("long") - fn.lit(bounds[0] + 1)
@@ -153,6 +156,7 @@ def _counted(frame: DataFrame, name: str, value: Column, bounds: Sequence[int]) 
 
 def _looked_up(bounds: Sequence[int]) -> Callable[[Column], Column]:
     def find(values: pa.Array) -> pa.Array:
+        # # Many rows share a time: each is searched once.
         once = values.dictionary_encode()
         places = [bisect_left(bounds, value) for value in once.dictionary.to_pylist()]
         return pa.array(places, pa.int32()).take(once.indices)
@@ -181,6 +185,7 @@ def swept(frame: DataFrame, keys: Sequence[str], sweep: Sweep, result: Mapping[s
     def run(groups: pa.Array) -> pa.Array:
         return _nested([list(sweep(group)) for group in _groups(groups)], fields)
 
+    # # One call of Python has a batch of groups, so that small groups do not each cost a call.
     rows_out = fn.arrow_udf(run, f"array<struct<{kind}>>")(fn.col("rows"))
     return frame.groupBy(*keys).agg(rows).select(*keys, fn.inline(rows_out))
 
@@ -217,6 +222,7 @@ def _greatest(heap: list[tuple[int, int]], at: int, until: int | None) -> Genera
     """The greatest value from ``at`` to before ``until``."""
     while heap and (until is None or at < until):
         value, high = heap[0]
+        # # Only the top has to be valid: an ended value below it costs nothing until it gets there.
         if high < at:
             heappop(heap)
             continue
@@ -258,6 +264,7 @@ def contents(
         steps[high + 1] -= count
         edges |= {low} if changes is Changes.ARRIVALS else {low, high + 1}
     if counting is Counting.BAG:
+        # # In a bag, a copy may enter as another one leaves, and the content is the same.
         edges = _net(pairs, changes)
     return ContentSizes(tuple(accumulate(steps))[: len(due)], frozenset(edges - {len(due)}))
 

@@ -180,6 +180,7 @@ class _Paths:
         every = self.facts.match(ANY, frozenset())
         forward = every.rename({"s": _FROM, "p": _VIA, "o": _TO})
         backward = every.rename({"o": _FROM, "p": _VIA, "s": _TO})
+        # # A set of inverse predicates alone, as in !(^p), has no forward steps.
         ways = [(forward, path.forward)] if path.forward or not path.backward else []
         ways += [(backward, path.backward)] if path.backward else []
         others = [way.where(~fn.col(column(_VIA)).isin(*names)).project(_PAIR) for way, names in ways]
@@ -204,6 +205,7 @@ def _turned(relation: Relation) -> Relation:
 
 def _closed(relation: Relation, ends: _Ends) -> Relation:
     """The pairs connected by one or more of the relation's, block by block of reports."""
+    # # From the constant end on: over turned edges, only nodes that are connected with it are visited.
     backward = ends.first is None and ends.last is not None
     source = ends.last if backward else ends.first
     reach = partial(_reach, sources=None if source is None else (source,))

@@ -106,6 +106,7 @@ def cut(frame: DataFrame, width: int) -> DataFrame:
 
 def block(name: str, width: int) -> Column:
     """The index of the block of ``width`` reports that a report index column falls in."""
+    # # ``div`` divides whole numbers; ``/`` would convert them to doubles.
     return fn.expr(f"cast({name} div {width} as int)") if width > 1 else fn.col(name)
 
 
@@ -137,6 +138,7 @@ def compatible(left: Relation, right: Relation, reports: int) -> Column:
     if width == 1:
         return reduce(Column.__and__, terms, fn.col("lo") == fn.col("r_lo"))
     if width < reports:
+        # # An equality, by which Spark hashes or sorts: by the overlap alone it would compare all pairs.
         terms.append(block("lo", width) == block("r_lo", width))
     overlap = (fn.col("lo") <= fn.col("r_hi")) & (fn.col("r_lo") <= fn.col("hi"))
     return reduce(Column.__and__, terms, overlap)
@@ -145,6 +147,7 @@ def compatible(left: Relation, right: Relation, reports: int) -> Column:
 def _same(name: str, left: Relation, right: Relation) -> Column:
     ours, theirs = fn.col(column(name)), fn.col("r_" + column(name))
     equal = ours == theirs
+    # # Unbound is compatible with every value (SPARQL 1.1, 18.3). Only where it may occur: Spark cannot hash by an OR.
     if name not in left.certain:
         equal = ours.isNull() | equal
     return equal if name in right.certain else theirs.isNull() | equal

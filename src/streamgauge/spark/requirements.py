@@ -150,6 +150,7 @@ def memory(group: Path = Path("/sys/fs/cgroup")) -> Memory:
         limit = int((group / "memory.max").read_text(encoding="ascii"))
         used = int((group / "memory.current").read_text(encoding="ascii"))
         cached = re.search(r"^inactive_file (\d+)$", (group / "memory.stat").read_text(encoding="ascii"), re.MULTILINE)
+        # # The group's usage includes the page cache, of which the kernel reclaims inactive pages when needed.
         left = limit - used + (int(cached[1]) if cached else 0)
     except (OSError, ValueError):  # no such group, or no limit ("max")
         return Memory(total, free)

@@ -51,6 +51,7 @@ def session(
 
 def _session(master: str | None, memory: str, shuffle: int | None, app: str, also: Mapping[str, str]) -> SparkSession:
     remote = connect_address(master)
+    # # Otherwise PySpark starts its workers with the ``python3`` of the path, which may lack Streamgauge.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     place = master or os.environ.get("MASTER", "local[*]")
     user = of_user()

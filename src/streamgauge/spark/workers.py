@@ -105,6 +105,7 @@ def _in_time(spark: "SparkSession", job: Callable[[], T], seconds: float) -> T:
     failed: list[Exception] = []
 
     def work() -> None:
+        # # A tag belongs to the thread that adds it, so no other job is interrupted.
         spark.addTag(_TAG)
         try:
             results.append(job())

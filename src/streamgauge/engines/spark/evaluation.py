@@ -182,6 +182,7 @@ class Evaluation:
 
     def _answered(self, pane_rows: PaneRows, due: Sequence[DueReport], compiling: Compiling) -> pa.Table:
         """The result of a plan on these files, recompiled if their datatypes have changed."""
+        # # A query that reads times shows them, so they cannot be relative.
         base = 0 if self._absolute else due[0].instant
         rows = self._shown.show(pane_rows, base)
         shape = tuple(_from(base, report) for report in due)
@@ -199,6 +200,7 @@ class Evaluation:
         if known is None or not self._lasting:
             fit(self._spark, pane_rows.rows)
             return compiling(rows, shape, known).toArrow()
+        # # Half the bits: the joins are chosen anew at each power of four.
         signature = tuple(known.kinds.items()), known.repeated, sum(pane_rows.counted).bit_length() // 2
         key = (compiling, tuple(shape), pane_rows.ends, pane_rows.stream, signature)
         if key not in self._plans:

@@ -79,6 +79,7 @@ class RunFolder:
         heads: list[pa.Table] = []
         answers = self._rows(done, heads)
         first = next(answers, None)
+        # # A batch without reports writes no part files.
         if first is not None:
             tables.write_groups(self._root / "rows.parquet", part, tables.ROWS, chain([first], answers))
             tables.write_groups(self._root / "answers.parquet", part, tables.ANSWERS, heads)
@@ -144,6 +145,7 @@ class MessageSink:
         """Send a batch's rows; SourceError if some were not delivered, so that the batch is repeated."""
         answers = chain.from_iterable(done.groups)
         first = next(answers, None)
+        # # No sink is opened, and no broker contacted, for a batch without answers.
         if first is None:
             return []
         instants = []
@@ -188,6 +190,7 @@ def _rows(reports: Sequence[ReportRows], first: int) -> pa.Table:
     total, width = int(sizes.sum()), reports[0].rows.num_columns
     together = pa.concat_tables([report.rows for report in reports]).combine_chunks()
     flat = pa.chunked_array([chunk for column in together.columns for chunk in column.chunks], pa.string())
+    # # ``flat`` has one column after the other, a row's cells ``total`` apart; lists need them side by side.
     places = np.arange(total * width).reshape(width, total).T.ravel()
     values = flat.take(pa.array(places)).combine_chunks()
     lists = pa.ListArray.from_arrays(pa.array(np.arange(total + 1) * width, pa.int32()), values)

@@ -33,8 +33,11 @@ SHORTEST: Final = 1_000
 
 _KNOWN: Final = {"from", "brokers", "sasl", "ca", "stream", "form", "bad"}
 SETTINGS: Final = {
+    # # In SPARQL an error concerns one solution and is null here; under ANSI rules it would end the job.
     "spark.sql.ansi.enabled": "false",
+    # # Otherwise Spark rounds decimals whose digits exceed 38 to fewer places.
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
+    # # One task has the state (``threads``).
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -122,6 +122,7 @@ class Closes:
                 f"time jumps to {upto} ms, which makes {total:,} reports due, more than {MAX_REPORTS_DUE:,}: "
                 "start nearer to the stream (another t0) or take a larger slide"
             )
+        # # Windows that close at the same instant are one report.
         return (instant for instant, _ in groupby(merge(*ranges)))
 
     def _reports(self, instant: int) -> bool:
