@@ -108,6 +108,7 @@ class IndexedGraph:
 
 
 def _part(triples: list[Triple]) -> IndexedGraph:
+    # # The whole graph has already dropped repetitions, unless it keeps them.
     return IndexedGraph(triples, occurrences=True)
 
 
@@ -115,9 +116,11 @@ def _grouped(triples: list[Triple], positions: Positions) -> dict[Hashable, list
     if not positions:
         return {(): triples}
     index: defaultdict[Hashable, list[Triple]] = defaultdict(list)
+    # # One position gives the term itself, several a tuple: the keys of ``Index``.
     key = itemgetter(*positions)
     for triple in triples:
         index[key(triple)].append(triple)
+    # # From now on a plain mapping, to which no look-up may add a key.
     index.default_factory = None
     return index
 

@@ -204,9 +204,11 @@ def _planned(
     step = _step(first, graph, slots)
     names = (*names, *(var.name for var in dict.fromkeys(triple_variables(first)) if var.name not in slots))
     rest, all_names = _planned(others, graph, names, tests)
+    # # A single remaining pattern is one look-up per solution already.
     if len(others) > 1:
         needed = {var.name for triple in others for var in triple_variables(triple)}
         shared = [place for place, name in enumerate(names) if name in needed]
+        # # Without shared variables nothing could be grouped; with all of them, no two different solutions would agree.
         if 0 < len(shared) < len(names):
             rest = _Rest(others, graph, names, shared, tests, rest)
     following = rest
@@ -318,6 +320,7 @@ def _extending(
 
         candidates = equal
     if not fresh:
+        # # In a bag a triple may occur more than once, and each occurrence is a solution.
         return lambda rows: chain.from_iterable([row] * len(candidates(row)) for row in rows)
     if len(fresh) == 1:
         (place,) = fresh
@@ -325,6 +328,7 @@ def _extending(
     if len(fresh) == 2:
         place, other = fresh
         return lambda rows: ((*row, triple[place], triple[other]) for row in rows for triple in candidates(row))
+    # # All three positions are fresh, so the triple itself is what the solution gains.
     return lambda rows: (row + triple for row in rows for triple in candidates(row))
 
 
@@ -337,6 +341,7 @@ def _path_step(triple: TriplePattern, graph: IndexedGraph, slots: Mapping[str, i
     walks = PathWalks(graph)
     if isinstance(subject, str):
         far = item if isinstance(item, str) else None
+        # # From a constant: one walk serves all solutions.
         ends = walks.ends(path, subject, True, True, far)
         return _walked(lambda _row: ends, item, slots)
     if isinstance(item, str):
@@ -373,6 +378,7 @@ def _everywhere(walks: PathWalks, path: Path, loop: bool) -> _Step:
     pairs: list[_Tuple] | None = None
 
     def between() -> Iterator[_Tuple]:
+        # # Sorted, because the order of a set of strings changes from process to process.
         for start in sorted(walks.graph.nodes):
             for end, count in walks.ends(path, start, True, False, None).items():
                 if not loop or start == end:

@@ -173,6 +173,7 @@ def _once(step: _Step) -> _Step:
 
     def run(solution: Any, exists: ExistsTest | None) -> Value | None:
         nonlocal last, value
+        # # ``last`` keeps the solution alive, so no later one can have its identity.
         if solution is not last:
             value = step(solution, exists)
             last = solution
@@ -304,6 +305,7 @@ def _in(steps: Sequence[_Step]) -> _Step:
 
     def run(solution: Any, exists: ExistsTest | None) -> Value | None:
         member, error = first(solution, exists), False
+        # # An empty list compares nothing, so that IN is false even for an error.
         if member is None and others:
             return None
         for step in others:

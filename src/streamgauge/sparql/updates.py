@@ -23,6 +23,7 @@ def change(operation: UpdateOperation, facts: Facts, limit: int, looks: Looks) -
     if operation.where is None:
         return list(operation.removed), list(operation.added)
     solutions = _solutions(operation, facts, limit, looks)
+    # # Before the templates are filled, so that a refused update never makes these triples.
     looks.spend(len(solutions) * (len(operation.delete) + len(operation.insert)))
     numbers = count()
 

@@ -147,6 +147,7 @@ def whole(text: str) -> int | None:
 
 def point(text: str) -> Decimal | None:
     """The value of an exact xsd:decimal."""
+    # # Without the sign of -0, which xsd:decimal does not have.
     return (Decimal(text) or Decimal(0)) if _POINT.fullmatch(text) else None
 
 
@@ -274,6 +275,7 @@ def text_of(kind: int, content: Any) -> str:
 
 def digits(number: int) -> str:
     """The decimal digits of an integer of any size."""
+    # # str() raises ValueError for more than 4,300 digits (sys.set_int_max_str_digits).
     return str(number) if -(1 << 4096) < number < 1 << 4096 else f"{Decimal(number):f}"
 
 
@@ -290,6 +292,7 @@ def shortest(number: float, kind: int) -> str:
     """The fewest digits that read back as the same finite number, in Python's notation."""
     if kind == DOUBLE:
         return repr(number)
+    # # Any six digits survive a 32-bit float, and nine always tell two of them apart.
     for length in (6, 7, 8):
         text = f"{number:.{length}g}"
         if _reads_back(text, number):

@@ -113,6 +113,7 @@ def by_arrival_table(session: SparkSession, run: Run, stream: DataFrame) -> tupl
     assert run.folder is not None
     fed = read_parquet(session, run.folder / "fed.parquet").select("sequence", "handed")
     started = run.header.started
+    # # Rounded up under (o, c], so that no time moves across a border (``metrics._rounded``).
     up = 0 if run.header.semantics.borders is Borders.CLOSED_OPEN else _MS_NS - 1
 
     passed, ms = fn.col("handed") - started + up, fn.lit(_MS_NS)

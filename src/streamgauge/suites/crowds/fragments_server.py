@@ -105,6 +105,7 @@ async def _serve(server: Serving, renewal: DataSetRenewal, updates_by_time: Mapp
 
     def listen() -> None:
         for line in sys.stdin:
+            # # In the thread of the event loop, which also answers the requests.
             loop.call_soon_threadsafe(lambda message: apply(message["begins"], message["apply"]), json.loads(line))
         loop.call_soon_threadsafe(setattr, server, "should_exit", True)
 
