@@ -37,6 +37,7 @@ def read(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamEleme
     for document in whole.with_endings((".pb", ".gtfsrt")):
         with document.open(binary=True) as opened:
             try:
+                # # One byte more than allowed shows that there is more, without reading it.
                 payload = opened.read(reading.limit + 1)
             except (OSError, EOFError) as error:
                 raise FormatError(f"{document.place}: cannot be read: {obstacle(error)}") from error
@@ -93,6 +94,7 @@ def _departures(update: Any) -> Iterator[tuple[Triple, ...]]:
     gone = _named(trip, "schedule_relationship") in TRIP_GONE
     delay: int | None = update.delay if update.HasField("delay") else None
     for stop in update.stop_time_update:
+        # # A stop may have an arrival only, as the last one of a trip.
         event = stop.departure if stop.HasField("departure") else stop.arrival
         if _named(stop, "schedule_relationship") == "NO_DATA":
             delay = None

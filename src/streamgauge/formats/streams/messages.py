@@ -125,6 +125,7 @@ class Splitter:
 
     def _keep(self, text: bytes) -> None:
         self._size += len(text)
+        # # What exceeds the limit is only counted, so that a log without delimiters does not fill memory.
         if self._size <= self._limit:
             self._text.append(text)
 
@@ -239,6 +240,7 @@ class _Log:
             for other in self._syntaxes[1:]:
                 with suppress(SyntaxError):
                     quads = self._parsed(piece, other)
+                    # # A log has one syntax: later messages are not tried as TriG first.
                     self._syntaxes = (other,)
                     return quads
             # The parser counts from 1 and sees the header of prefixes as a line of its own before the message.

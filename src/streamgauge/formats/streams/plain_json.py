@@ -265,10 +265,12 @@ def json_term(value: Any) -> Term:
     if isinstance(value, JsonNumber):
         return guessed_term(value)
     text = str(value)
+    # # Only dates, dateTimes and IRIs are guessed of a string, and these begin so.
     if text[:4].isdecimal() or text.startswith("http"):
         term = guessed_term(text)
         if not term.endswith(("integer>", "decimal>", "double>")):
             return to_term(parse_term(term))
+    # # A printable text needs no other escapes than those of ``quoted``; the rest takes the canonical form by parsing.
     return quoted(text) if text.isprintable() else to_term(parse_term(quoted(text)))
 
 

@@ -241,6 +241,7 @@ class Rows:
     ) -> Item:
         """The element of one row."""
         least = 1 + max(place for place, _ in columns if place is not None)
+        # # A mapping may leave out columns, so only a table without one has too many cells.
         if len(row) < least or (self._mapping.columns is None and len(row) > len(columns)):
             raise ValueError(f"{len(row)} cells where the header has {max(least, len(columns))}")
         cells = {column.name: _cell(column, None if place is None else row[place]) for place, column in columns}

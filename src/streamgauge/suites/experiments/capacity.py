@@ -140,6 +140,7 @@ def slowest(query: ContinuousQuery, windows: Iterable[WindowVerdict]) -> float:
     delays: dict[int, list[float]] = {}
     for window in windows:
         if window.delay is not None:
+            # # By slide, so that a short overload is not hidden among the many windows of a long run.
             delays.setdefault((window.instant or 0) // slide, []).append(window.delay)
     return max((percentile(values, 99) or 0.0 for values in delays.values()), default=0.0)
 
@@ -264,6 +265,7 @@ def _with_window(experiment: Experiment, window: Window) -> Experiment:
     planned = plan_query(experiment)
     windows = tuple(replace(window_, window=window) for window_ in planned.query.windows)
     text = print_query(replace(planned.query, windows=windows), planned.dialect)
+    # # The text has its parameters filled in already.
     query: dict[str, object] = {"text": text, "static": experiment.query.static, "parameters": {}}
     return varied(experiment, {"query": query})
 
@@ -383,6 +385,7 @@ def _capacity(
     probed_values: dict[float, LoadProbe] = {}
 
     def passes(value: float) -> bool:
+        # # How many values the search will try is unknown: the share approaches 1, slower with each.
         share = len(probed_values) / (len(probed_values) + 6)
         title = f"{part.name} as {part.semantics[0]}, {search_.axis.name} {search_.axis.written(value)}"
         context.tell(title, share)
@@ -410,6 +413,8 @@ def _probe(
     except ExperimentError as error:
         if first:
             raise
+        # # The first value is the user's own, and its refusal is an error; a later one only ends the search in that
+        # direction.
         return LoadProbe(value, bound=Bound.REFUSED, reason=str(error))
     return probe
 

@@ -151,6 +151,7 @@ class StreamFacts:
     @property
     def span(self) -> int:
         """From the first to the last element, ms, at least 1."""
+        # # Never 0, because it is divided by.
         return max(1, self.last - self.first + 1)
 
 

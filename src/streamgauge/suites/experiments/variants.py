@@ -51,6 +51,7 @@ def expanded(data: Mapping[str, Any]) -> Iterator[VariantData]:
     names = _names(axes)
     for number, label, query in queries:
         for values in product(*axes.values()):
+            # # Deep, because ``put`` changes nested tables, which the variants would share.
             variant = deepcopy(plain) if number is None else {**deepcopy(plain), "query": deepcopy(query)}
             for key, value in zip(axes, values, strict=True):
                 put(variant, key, value)

@@ -355,6 +355,7 @@ def spans(publications: Sequence[Publication], there: Iterable[Triple]) -> Mappi
     spans_by_triple: dict[Triple, list[Span]] = {}
     for state, publication in enumerate(publications, 1):
         for triple in dict.fromkeys(publication.removed):
+            # # Deleted and published by the same publication, the fact goes on.
             if triple not in publication.added and triple in begun:
                 spans_by_triple.setdefault(triple, []).append((begun.pop(triple), state - 1))
         for triple in publication.added:

@@ -206,6 +206,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
     counts = Counter(values)
     below, rank = 0, {}
     for value in sorted(counts):
+        # # Ties have the mean of the ranks from below + 1 to below + count.
         rank[value] = below + (counts[value] + 1) / 2
         below += counts[value]
     return [rank[value] for value in values]

@@ -143,6 +143,7 @@ def _flips(mask: int, last: int) -> Iterator[tuple[int, bool]]:
     while changed:
         state = (changed & -changed).bit_length() - 1
         yield state, not mask >> state & 1
+        # # Clears the lowest set bit.
         changed &= changed - 1
 
 
@@ -195,6 +196,7 @@ class _States:
         for solution in answer(every, self._dataset):
             bound = dict(zip(every.variables, solution, strict=True))
             facts = (tuple(_term(node, bound) for node in al.nodes_of(pattern)) for pattern in patterns)
+            # # A solution exists in the states in which all of its facts do.
             mask = reduce(and_, (self._masks[fact] for fact in facts), _mask(0, self._last))  # type: ignore[index]
             if mask:
                 yield tuple(map(bound.get, names)), mask
