@@ -51,11 +51,14 @@ def constructed(relation: Relation, template: tuple[al.TriplePattern, ...], repo
     """CONSTRUCT: the set of triples of each report; a blank node of the template is a new one in every solution."""
     blank = any(var.name.startswith("_:") for triple in template for var in al.triple_variables(triple))
     solutions = refine(relation, 1) if blank else relation
+    # # Unique within a job, which suffices for the labels of new blank nodes.
     frame = solutions.frame.withColumn("solution", fn.monotonically_increasing_id()) if blank else solutions.frame
     triples = [
         fn.struct(
             *(_node(node, solutions).alias(column(place)) for node, place in zip(_nodes(triple), _PLACES, strict=True))
         )
+        # # Spark cannot explode an array without elements of a known type: an empty template gets a triple that is
+        # never valid.
         for triple in template or (_NEVER,)
     ]
     names = [column(place) for place in _PLACES]
@@ -63,6 +66,7 @@ def constructed(relation: Relation, template: tuple[al.TriplePattern, ...], repo
     subject, predicate, item = map(fn.col, names)
     iri, blank = predicate.startswith("<") & ~predicate.startswith("<<("), subject.startswith("_:")
     valid = (blank | (subject.startswith("<") & ~subject.startswith("<<("))) & iri & item.isNotNull()
+    # # The result is a graph: a triple that several solutions give counts once.
     kept = merged(rows.filter(valid).distinct(), names)
     return Relation(kept, _PLACES, frozenset(_PLACES), reports)
 

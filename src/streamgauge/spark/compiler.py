@@ -394,6 +394,7 @@ class Compiler:
             running = running_group(inner, wanted, self.reports)
             if running is not None:
                 return running
+        # # Also the reports without solutions: a group without keys exists in them.
         every = self.facts.spark.range(self.reports).select(fn.col("id").cast("int").alias("lo"))
         if self.given is None:
             return group(every, rel.refine(inner, 1), wanted)

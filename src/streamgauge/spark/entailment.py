@@ -347,6 +347,7 @@ class _Steps:
         if self.table is None:
             return facts
         is_type = fn.col("predicate") == RDF_TYPE
+        # # What follows from a type depends on its class, what follows from any other fact on its property.
         key = fn.when(is_type, fn.concat_ws(" ", "predicate", "object")).otherwise(fn.col("predicate"))
         test = (key == fn.col("key")) & (fn.col("object").startswith('"') == fn.col("literal"))
         own = fn.array(fn.struct(fn.lit("same").alias("kind"), fn.col("predicate").alias("name")))

@@ -96,6 +96,7 @@ def settled(relation: Relation) -> Relation:
 
 def keyed(relation: Relation, name: str, variables: tuple[str, ...]) -> Relation:
     """The same rows with one more variable ``name``: what these variables are bound to, in one string."""
+    # # No term is the empty string, which therefore stands for unbound (``bound_in``).
     parts = [fn.coalesce(relation.value(variable), fn.lit("")) for variable in variables]
     frame = relation.frame.withColumn(column(name), fn.concat_ws(_SEPARATOR, *parts) if parts else fn.lit(""))
     return replace(relation, frame=frame, variables=(*relation.variables, name), certain=relation.certain | {name})
@@ -262,6 +263,7 @@ class Given:
 
 def outer_rows(outer: Relation, pattern: al.Pattern) -> tuple[Relation, Given]:
     """The outer rows with a key for their columns in ``pattern``, and the distinct rows for which to evaluate it."""
+    # # The other variables cannot change the truth, and without them fewer rows are distinct.
     names = tuple(name for name in outer.variables if al.Var(name) in mentioned(pattern))
     key = fresh(outer, _KEY)
     known = keyed(outer, key, names)

@@ -42,6 +42,7 @@ class HadoopFiles:
     def __init__(self, session: SparkSession) -> None:
         try:
             self._jvm: Any = session._jvm
+            # # With the session's own settings, which the configuration of the context lacks.
             self._settings = session._jsparkSession.sessionState().newHadoopConf()
         except Exception as error:  # the remote session has neither, and says so by several types
             raise HadoopError(

@@ -109,6 +109,7 @@ def longest(due: Sequence[DueReport], sources: Sequence[IntervalSource]) -> int:
 def _longest(views: Sequence[View]) -> int:
     skipped = sum(1 for _ in takewhile(_nothing, views))
     firsts = [view.first for view in views[skipped:]]
+    # # Whatever enters with view i has left by the first view that begins after the end of view i.
     return max((bisect_right(firsts, view.last) - i for i, view in enumerate(views[skipped:])), default=1)
 
 
@@ -258,6 +259,7 @@ def contents(
         return ContentSizes((), frozenset())
     pairs = _pairs(stream, due, windows, counting)
     counts = pairs.groupBy("lo", "hi").agg(fn.count("*").alias("count")).toArrow().to_pydict()
+    # # Differences from report to report, whose running sums are the sizes.
     steps, edges = [0] * (len(due) + 1), set[int]()
     for low, high, count in zip(*counts.values(), strict=True):
         steps[low] += count

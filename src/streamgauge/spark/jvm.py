@@ -181,6 +181,7 @@ class Relay:
     def end(self) -> None:
         """Stop writing lines."""
         with self._lock:
+            # # Keeps no line, but the pipe is read on: the JVM would wait at a full one.
             self._held = deque(maxlen=0)
 
     def words(self) -> str:

@@ -208,6 +208,7 @@ def _compared(expression: Call, terms: Terms, numbers: Numbers) -> Column:
 
     comparison = let(_pair(value(left, numbers), value(right, numbers)), compared)
     sides = [_term(side.name, terms) for side in (left, right) if isinstance(side, Var)]
+    # # An IRI or a blank node is unequal to a number, which is not an error (17.4.1.7).
     if operator in ("=", "!="):
         return fn.when(sides[0].rlike("^[<_]"), fn.lit(operator == "!=")).otherwise(comparison) if sides else comparison
     if len(sides) < 2:

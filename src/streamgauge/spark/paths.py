@@ -158,9 +158,11 @@ class _Paths:
             case al.NegatedSet():
                 return self._others(path)
             case al.Repeat(path=inner, modifier="?"):
+                # # Optional and repeated paths connect a pair once, however many ways there are (18.4).
                 return distinct(union(self.pairs(inner, _Ends()), self._zero(ends)))
             case al.Repeat(path=inner, modifier="+"):
                 closed = _closed(self.pairs(inner, _Ends()), ends)
+                # # As in (p?)+, whose steps of length zero connect terms outside of the graph with themselves.
                 return distinct(union(closed, self._zero(ends))) if at_terms(inner) else closed
             case al.Repeat(path=inner):
                 return distinct(union(_closed(self.pairs(inner, _Ends()), ends), self._zero(ends)))

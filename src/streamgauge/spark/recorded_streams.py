@@ -269,6 +269,7 @@ def _chunks(batch: pa.RecordBatch) -> Iterator[tuple[Key, bytes]]:
     cuts = np.flatnonzero((np.diff(codes) != 0) | (np.diff(starts) != 0)) + 1
     for begin, end in zip([0, *cuts], [*cuts, len(batch)] if len(batch) else [], strict=False):
         lines = batch.column("line").slice(begin, end - begin).to_pylist()
+        # # Spark has removed the ends of the lines.
         yield (files.dictionary[int(codes[begin])].as_py(), int(starts[begin])), b"\n".join(lines) + b"\n"
 
 

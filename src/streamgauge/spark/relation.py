@@ -124,6 +124,7 @@ def join(left: Relation, right: Relation, reports: int, also: Column | None = No
 def union(left: Relation, right: Relation) -> Relation:
     """Union(left, right)."""
     variables = tuple(dict.fromkeys(left.variables + right.variables))
+    # # A column has a single type: where the sides have numbers of different kinds, only the terms are kept.
     numbers = {n: kind for n, kind in left.numbers.items() if right.numbers.get(n) == kind}
     frames = [replace(side.project(variables), numbers={}).frame for side in (left, right)]
     kept = ["lo", "hi", *map(column, variables), *map(number, numbers)]

@@ -55,6 +55,7 @@ def java_version(program: str) -> int | None:
     as starting a JVM takes longer.
     """
     try:
+        # # Resolved, because the ``java`` of a path is usually a link into the installation.
         text = (Path(program).resolve().parents[1] / "release").read_text(encoding="utf-8", errors="replace")
         match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
     except (OSError, IndexError, RuntimeError):

@@ -120,6 +120,7 @@ def _ordered(patterns: Sequence[TriplePattern], graph: IndexedGraph, bound: set[
     paths = [triple for triple in patterns if not _is_plain(triple)]
     for left, cost in ((plain, _cost), (paths, _open_ends)):
         while left:
+            # # An estimate may build an index, which the last pattern may not need.
             best = min(left, key=lambda triple: cost(triple, graph, known)) if len(left) > 1 else left[0]
             left.remove(best)
             yield best

@@ -172,6 +172,7 @@ class Evaluation:
         if self._semantics.answers is Counting.SET:
             net = _of_sets(report, net, terms)
         sign = 1 if (self._query.r2s or self._semantics.r2s) is R2S.ISTREAM else -1
+        # # Rows that changed in the other direction are not sent by this operator.
         copies = np.maximum(sign * net.to_numpy(), 0)
         places = pa.array(np.repeat(np.arange(len(copies)), copies))
         tables = self._apart(report.take(places), [column.take(places) for column in terms], len(wanted))
@@ -228,6 +229,7 @@ class Evaluation:
         """One table for each report, in order."""
         names = ["report", *(f"c{index}" for index in range(len(terms)))]
         table = pa.table([report, *terms], names=names)
+        # # By the terms as well, so that a repeated batch writes its rows in the same order, under the same keys.
         table = table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]))
         borders = np.searchsorted(table.column(0).to_numpy(), np.arange(count + 1))
         plain = table.drop_columns(["report"])

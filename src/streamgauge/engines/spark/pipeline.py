@@ -86,6 +86,7 @@ class RunFolder:
         if after.passed is not None and after.passed != done.before.passed:
             fed = Fed(_ADVANCE, after.passed, self._began, self._began)
             self._part("fed", part, tables.records_table("fed", (fed,)))
+        # # Only now, because ``heads`` is filled while the rows are written.
         instants = [instant for table in heads for instant in table.column("instant").to_pylist()]
         self._part("batches", part, self._batch(done, len(instants)))
         self._began = self._clock()

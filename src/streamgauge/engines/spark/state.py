@@ -212,6 +212,7 @@ class StateLog:
 
     def before(self, batch: int) -> State:
         """The state at the start of batch ``batch``: after the previous batch, or after its drain if there was one."""
+        # # The drain of a batch comes after it, so its record is the later one.
         for name in (f"{batch - 1:06}-drained.json", f"{batch - 1:06}.json"):
             if (file := self.folder / name).exists():
                 return _state(read_json(file, _FORMAT, 1)["state"])

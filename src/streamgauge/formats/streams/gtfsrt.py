@@ -128,6 +128,7 @@ def _position(entity: Any) -> Iterator[Triple]:
     yield subject, f"<{RDF}type>", f"<{T}Vehicle>"
     if vehicle.HasField("position"):
         place = vehicle.position
+        # # Positions are 32-bit floats in the feed: further digits would be those of the conversion.
         yield subject, f"<{GEO}lat>", _literal(f"{place.latitude:.6f}", "decimal")
         yield subject, f"<{GEO}long>", _literal(f"{place.longitude:.6f}", "decimal")
         for name in ("bearing", "speed"):

@@ -38,6 +38,7 @@ from streamgauge.formats.syntaxes import reason
 from streamgauge.model.element import StreamElement
 
 _CLOSE = {quote * 3: re.compile(rb"(?:\\.|[^\\])*?" + quote * 3, re.DOTALL) for quote in (b'"', b"'")}
+# # Literals and IRIs come first among the alternatives, so that what they contain is not taken for a delimiter.
 _TOKEN = re.compile(
     rb"""
     (?P<long>\"{3}|'{3})

@@ -422,6 +422,7 @@ def described(
         raise FormatError(f"{place}: {error}") from error
     if len(times) == 1 and (named or len(owners) == 1):
         return [(times.pop(), tuple(triples))]
+    # # Any name, which only tells a named graph from the default one.
     graph = "<urn:graph>" if named else ""
     observations = Observations(place, ((triple, graph) for triple in triples), stated)
     return [item[1:] for item in observations.shared_items()]

@@ -165,6 +165,7 @@ class Rows:
         if dialect.quote is None:
             rows = csv.reader(ahead, delimiter=delimiter, quoting=csv.QUOTE_NONE)
         else:
+            # # Without ``strict``, Python reads malformed quotation as it can, silently.
             rows = csv.reader(ahead, delimiter=delimiter, quotechar=dialect.quote, strict=True)
         while True:
             try:

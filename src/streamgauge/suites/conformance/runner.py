@@ -198,6 +198,7 @@ def certify(
             try:
                 yield from pool.map(one, tasks)
             except SetUpError:
+                # # Otherwise leaving the pool would wait for all tasks that are queued.
                 pool.shutdown(cancel_futures=True)
                 raise
 

@@ -66,6 +66,7 @@ class DataSetRenewal:
         style = self.dataset.style
         quads = method(style.method).annotate(facts, style, lambda _shared: str(next(self._names)))
         come = {quad for quad, _ in quads}
+        # # Facts with intervals end by themselves.
         gone = () if style.label is Label.INTERVAL else [quad for quad in self._before if quad not in come]
         self.dataset.change(gone, quads)
         self._before = tuple(come)

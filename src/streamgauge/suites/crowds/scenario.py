@@ -96,6 +96,7 @@ class Scenario:
     @property
     def name(self) -> str:
         """A file name that is unique to the scenario."""
+        # # Of all fields, most of which the readable part leaves out.
         more = sha1(repr(asdict(self)).encode(), usedforsecurity=False).hexdigest()[:8]
         label = "distinct" if self.distinct else self.query
         return f"{self.system}-{self.clients}-{label}-{self.method}-{self.label}-{more}"

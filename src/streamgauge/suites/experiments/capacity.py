@@ -364,6 +364,7 @@ def capacities(experiment: Experiment, search: CapacitySearch, context: Experime
 
 def with_engines(experiment: Experiment, names: tuple[str, ...]) -> Experiment:
     """The experiment for these engines only; new ones get their own first profile, else that of the first engine."""
+    # # Reversed, so that of several entries of an engine the first one counts.
     parts = {part.name: part for part in reversed(experiment.engine)}
     for name in map(named, names):
         if name not in parts:

@@ -214,6 +214,7 @@ class ProgressReader:
         instants = [answer.instant for answer in self._answers if answer.instant is not None]
         if not self._answers or self.come is None:
             return None
+        # # An engine may name an instant beyond the time that it was fed.
         return min(self.come, max(instants)) if instants else self._before
 
 

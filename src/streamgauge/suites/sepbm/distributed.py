@@ -286,6 +286,7 @@ def _drawn(terms: DataFrame, seed: int, name: str, limit: int) -> list[Term]:
 
 
 def _is_iri(column: Column) -> Column:
+    # # Triple terms begin with two.
     return column.startswith("<") & ~column.startswith("<<")
 
 

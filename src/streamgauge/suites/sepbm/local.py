@@ -52,6 +52,7 @@ class LocalData:
         closed = closure_of_states(rules, dict.fromkeys(self._facts, 1), 1)
         self._dataset = _dataset(closed)
         self.explicit, self.closure = len(self._facts), len(closed)
+        # # Published later, a blank node would be another one than in the base load.
         blank = {subject for subject, _, end in self._facts if end.startswith("_:")}
         self._described = {subject for subject, _, _ in self._facts} - blank
 
@@ -304,6 +305,7 @@ def closed(rules: Rules, facts: Iterable[Triple]) -> IndexedGraph:
         size = len(graph.triples)
         for rule in rules.rules:
             graph.extend(list(_heads(rule, graph)))
+    # # Classes that only exist within the ontology's expressions, whose members are not facts.
     unnamed = {rule.head.object for rule in rules.rules if is_unnamed(str(rule.head.object))}
     graph.discard([fact for fact in graph.triples if fact[1] == RDF_TYPE and fact[2] in unnamed])
     return graph

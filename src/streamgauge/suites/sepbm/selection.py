@@ -217,6 +217,7 @@ def arranged(resources: Iterable[Term], publications: int, deletes: float, seed:
     Some are deleted after they were published; every other one of these is published again after that.
     """
     random = Random(seed)
+    # # Sorted, so that the draw depends on the seed alone and not on the order of the answers.
     listed = sorted(resources)
     gone = random.sample(listed, deletions(publications, deletes))
     turns = listed + gone + gone[: len(gone) // 2]
@@ -224,6 +225,7 @@ def arranged(resources: Iterable[Term], publications: int, deletes: float, seed:
     seen: dict[Term, int] = {}
     for term in turns:
         seen[term] = seen.get(term, 0) + 1
+        # # The second turn of a resource deletes it, whichever of its turns that was before shuffling.
         yield term, -1 if seen[term] == 2 else 1
 
 
