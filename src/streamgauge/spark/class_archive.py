@@ -50,6 +50,7 @@ def make(java: str) -> Path:
     if place.exists():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
+    # # Named by process: two processes may create the archive at the same time.
     new = place.with_suffix(f".{os.getpid()}")
     written = ("-XX:TieredStopAtLevel=1", f"-XX:ArchiveClassesAtExit={new}", "-Xlog:cds*=off")
     options = " ".join((os.environ.get("SPARK_SUBMIT_OPTS", ""), *written))

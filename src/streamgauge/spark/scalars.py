@@ -182,6 +182,7 @@ def fast(expression: Expression, relation: Relation) -> Typed | None:
 def _binary(operator: str, left: Expression, right: Expression, relation: Relation) -> Typed | None:
     if operator in ("&&", "||"):
         return _logical(operator, fast(left, relation), fast(right, relation))
+    # # Division too is Python's: a quotient of integers is a decimal.
     if operator not in _COMPARISONS and operator not in _ARITHMETIC:
         return None
     pair = _promoted(left, right, relation)

@@ -58,6 +58,7 @@ def _session(master: str | None, memory: str, shuffle: int | None, app: str, als
     wanted = {"spark.driver.defaultJavaOptions": LATE, **OURS, PARTITIONS: str(shuffle or MIN_PARTITIONS)}
     builder = SparkSession.builder.appName(app)
     if remote:
+        # # Before PySpark imports its client, which would end the process without a package.
         if lack := connect_lack():
             raise SparkStartError(lack)
         connected = _created(_configured(builder.remote(remote), chosen(wanted, user)).getOrCreate, remote)

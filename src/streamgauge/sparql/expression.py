@@ -118,6 +118,7 @@ class _Compiler:
 
     def __init__(self, expression: Expression, access: _Access) -> None:
         self._access = access
+        # # EXISTS and extensions are not counted: each of their calls has to be made.
         calls = Counter(part for part in every_expression(expression) if isinstance(part, Call) and is_pure(part))
         self._repeated = {call for call, count in calls.items() if count > 1}
         self._steps: dict[Expression, _Step] = {}

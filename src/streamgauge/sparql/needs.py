@@ -188,6 +188,7 @@ class Needs:
         answer = self._answers.get(key)
         self.looks.spend(1)
         if answer is not None:
+            # # Cached facts are free to read, but their solutions have to be computed all the same.
             self.looks.spend(len(answer))
             return answer
         answer = self._answers[key] = list(self._fetched(graph, subject, predicate, end))

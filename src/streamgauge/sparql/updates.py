@@ -76,6 +76,7 @@ def together(
         deleted, inserted = change(operation, seen, limit, counted)
         # Deletions first (SPARQL 1.1 Update, 3.1.3): a triple that an operation deletes and inserts is in the result.
         for triple in deleted:
+            # # An earlier operation of the same request may have inserted it.
             added.pop(triple, None)
             removed[triple] = None
         added |= dict.fromkeys(inserted)

@@ -127,6 +127,7 @@ def _literal(term: Term) -> Value:
     value = reader(unescaped(term[1:close])) if close <= MAX_NUMBER_CHARACTERS or name not in _NUMERIC else None
     if value is None:
         return Value(ILL, term, term)
+    # # The literal is kept, so that a value that is only passed on is written as it was.
     value.term = term
     return value
 

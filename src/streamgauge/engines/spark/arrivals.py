@@ -207,6 +207,7 @@ def own_rows(rows: "pa.Table | pa.RecordBatch", streams: frozenset[str]) -> "pa.
 
 def _counts(column: pa.DictionaryArray, predicates: Sequence[Term]) -> tuple[int, ...]:
     """The number of occurrences of each of these predicates."""
+    # # Over the codes of the dictionary, so that no term is compared.
     counts = np.bincount(column.indices.to_numpy(), minlength=len(column.dictionary)).tolist()
     present = dict(zip(column.dictionary.to_pylist(), counts, strict=True))
     return tuple(present.get(name, 0) for name in predicates)

@@ -49,6 +49,7 @@ class Landing:
         queue: Queue[StreamElement | None] = Queue(MAX_FILE_ELEMENTS)
         reading = threading.Thread(target=self._kept, args=(partial(self._read, queue, number),), daemon=True)
         reading.start()
+        # # The reader is a thread of its own, so that files are written in time even while the source is silent.
         ended = self.clock()
         while (element := self._next(queue)) is not None:
             if isinstance(element, StreamElement):

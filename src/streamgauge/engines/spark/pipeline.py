@@ -422,6 +422,7 @@ def claim(job: Job) -> int:
     file = job.checkpoint / "job.json"
     identity = {"query": job.text, "semantics": encode(job.semantics), "source": job.source, "sink": job.sink}
     identity |= {"latency": job.latency, "moves": str(job.moves)}
+    # # Through JSON, so that it has the types of what was read.
     data = json.loads(json.dumps({"format": "streamgauge stream", "version": VERSION, **identity}))
     if not file.exists():
         started = time.time_ns()

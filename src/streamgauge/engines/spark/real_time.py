@@ -133,6 +133,7 @@ def choose(job: Job) -> LatencyChoice:
         jars = connector()
     except JvmError as error:
         return LatencyChoice(f"Spark's Kafka connector is not available: {error}")
+    # # Last, because it contacts the broker.
     count = partitions(job)
     return LatencyChoice(refuse_partitions(job, count), jars, threads(job, count))
 

@@ -128,6 +128,7 @@ class Closes:
     def _reports(self, instant: int) -> bool:
         semantics = self.semantics
         if closing(semantics):
+            # # A period is counted from t0, at which nothing has been seen yet.
             since = instant - self.t0
             return semantics.period is None or (since > 0 and since % semantics.period == 0)
         whole = any(instant >= self._looks(window).whole_from() for window in self.query.windows)

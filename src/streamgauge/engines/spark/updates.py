@@ -327,6 +327,7 @@ def _grouped(
     rows = data_frame.select(*_PLACE, "t", fn.explode(_marked(names, solutions)).alias("m"))
     timed = window.kind != "landmark"
     if timed:
+        # # A solution counts in each window that its time is in, so overlapping windows have a state each.
         rows = rows.withColumn("start", fn.explode(_holding(fn.col("t"), window, semantics)))
         rows = rows.withColumn("end", fn.timestamp_millis(fn.col("start") + window.size))
         rows = rows.withWatermark("end", f"{window.size} milliseconds")

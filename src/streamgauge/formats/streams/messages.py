@@ -252,6 +252,7 @@ class _Log:
         check_turtle(piece.text)
         parser = ox.parse(self._header + without_versions(piece.text, syntax), format=syntax)
         quads = list(parser)
+        # # Each message is parsed alone, with the prefixes of all before it in front.
         if parser.prefixes or parser.base_iri:
             base = f"BASE <{parser.base_iri}> " if parser.base_iri else ""
             self._header = f"{base}{''.join(f'PREFIX {k}: <{v}> ' for k, v in parser.prefixes.items())}\n".encode()

@@ -384,6 +384,7 @@ class Observations:
                 if is_literal(item):
                     continue
                 for other in ((graph, part) for part in self._parts(predicate, item)):
+                    # # Blank nodes may form cycles.
                     if other not in reached and other in self._nodes:
                         reached[other] = None
                         open_nodes.append(other)

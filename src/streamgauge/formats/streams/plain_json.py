@@ -188,6 +188,7 @@ class JsonRows:
         """The values of a column, without nulls."""
         if column.virtual:
             return []
+        # # The first title that has values counts, so that variants of a message share a mapping.
         for title in (*column.titles, column.name):
             path = self._path(title, row)
             items = [item for value in path.values(message if path.root else row) for item in _flat(value)]

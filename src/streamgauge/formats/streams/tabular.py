@@ -241,6 +241,7 @@ class Rows:
         time: TableColumn | None,
     ) -> Item:
         """The element of one row."""
+        # # Virtual columns have no cell.
         least = 1 + max(place for place, _ in columns if place is not None)
         # # A mapping may leave out columns, so only a table without one has too many cells.
         if len(row) < least or (self._mapping.columns is None and len(row) > len(columns)):

@@ -104,6 +104,7 @@ class Beside:
         bag = self._bags[side]
         bag[row] += count
         self._common += min(wanted[row], actual[row]) - before
+        # # Only rows that differ are listed, so that witnesses are found without walking through both bags.
         if wanted[row] != actual[row]:
             self._differing[row] = None
         else:

@@ -77,6 +77,7 @@ class _HandOverPass:
         """The hand-over (ns) that makes each report due, by its instant (ms) and the arrivals that it has seen."""
         met, done = np.full(len(instants), UNKNOWN, np.int64), 0
         while True:
+            # # Both ascend, so what this batch does not reach is sought in the next ones only.
             record = np.searchsorted(self._shown, instants[done:])
             if len(self._arrived):
                 record = np.maximum(record, np.searchsorted(self._arrived, seen[done:]))

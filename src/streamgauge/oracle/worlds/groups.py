@@ -79,6 +79,7 @@ class Grouping:
         for members in groups.values():
             users.update({variable for condition, _ in members for variable in condition})
         if visible:
+            # # Counted once more, every choice has several readers and stays visible.
             users.update(list(users))
         self._openings.refuse_alike(list(groups), "rows are grouped by inexact numbers that may be equal")
         for key, members in groups.items():

@@ -407,6 +407,7 @@ class PossibleAnswers:
                 common += 1
             elif not moves:
                 missing.append(self.legal(row))
+        # # Unary plus keeps positive counts only; under sets they may have become negative.
         return Overlap(common, tuple(missing), tuple((+need).elements()))
 
     def legal(self, row: PossibleRow) -> Row:

@@ -219,6 +219,7 @@ def as_taken(engine: str, static: StaticFile) -> Collection[Triple]:
 def link(source: Path, target: Path) -> None:
     """Hard-link the files into another folder, or copy them if the file system has no hard links."""
     target.mkdir(parents=True)
+    # # With the manifest, so that the linked table is checked and sized as its source.
     for file in [*files(source), *source.glob(MANIFEST)]:
         hardlink(file, target / file.name)
 

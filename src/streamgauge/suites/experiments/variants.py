@@ -142,6 +142,7 @@ def unswept(data: dict[str, Any], key: str) -> None:
     for table in tables:
         at = at.get(table) if isinstance(at, dict) else None
     if isinstance(at, dict):
+        # # A sweep may name its field by tables or by a dotted key.
         at.pop(last, None)
     if isinstance(flat := data.get("sweep"), dict):
         flat.pop(key, None)

@@ -286,6 +286,7 @@ def write(
 
 def write_due(folder: Path, due: Iterable[DueRows]) -> None:
     """Write the rows due, by publication, channel, sign and row."""
+    # # Sorted, so that equal values give equal bytes; unbound cells are "" in the key, since None does not compare.
     rows = sorted(
         (change.publication, change.channel, -sign, tuple(cell or "" for cell in row), sign, row)
         for change in due

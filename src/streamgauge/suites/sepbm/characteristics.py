@@ -48,6 +48,7 @@ def involved(rules: Rules, wanted: Iterable[al.TriplePattern]) -> list[Rule]:
         pattern = new.pop()
         for rule in rules.rules:
             if rule not in reached and _meet(rule.head, pattern):
+                # # Each rule once, so that recursive rules end.
                 reached[rule] = None
                 new += rule.body
     return list(reached)

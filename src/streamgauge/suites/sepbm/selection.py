@@ -88,6 +88,7 @@ def varied(form: al.Select) -> VariedQuery | None:
     for constant in _constants(body):
         # A variable that the pattern does not have, so that replacing the constant joins nothing.
         fresh = next(var for n in count() if (var := al.Var(f"value{n}")) not in al.pattern_variables(body))
+        # # Everywhere, because a constant that occurs twice means the same resource.
         general = _replaced(body, constant, fresh)
         if fresh in _certain(general):
             return VariedQuery(general, form.variables, fresh, constant)
