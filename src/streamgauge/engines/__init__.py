@@ -185,5 +185,5 @@ def folder(engine: Engine) -> Path | None:
 def _modules() -> dict[str, str]:
     """Name -> module: the modules and folders next to this file, and entry points."""
     own = {module.name: f"{__name__}.{module.name}" for module in iter_modules(__path__)}
-    # # Entry points last, so that another package may replace an engine of this one.
+    # Entry points last, so that another package may replace an engine of this one.
     return own | {point.name: point.value for point in entry_points(group=GROUP)}

@@ -120,7 +120,7 @@ class BrokerSession:
     def _publish_before(self, time: int) -> None:
         """Publish the changes of all ticks before a time (ms)."""
         self._now = max(self._now, time)
-        # # The ends of earlier elements and the beginnings of later ones share these ticks, in any order of arrival.
+        # The ends of earlier elements and the beginnings of later ones share these ticks, in any order of arrival.
         for tick in sorted(instant for instant in self._due if instant < time):
             self._next = tick
             added, removed = self._moved(self._due.pop(tick))
@@ -138,7 +138,7 @@ class BrokerSession:
         """
         copies, before = self._copies, dict[Triple, int]()
         for sign, triples in changes:
-            # # A triple that an element repeats has one copy in it: contents are graphs.
+            # A triple that an element repeats has one copy in it: contents are graphs.
             for triple in dict.fromkeys(triples):
                 before.setdefault(triple, copies[triple])
                 copies[triple] += sign

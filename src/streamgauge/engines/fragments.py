@@ -105,7 +105,7 @@ class FragmentsSession:
             raise ValueError(
                 f"element {element.sequence} is at {element.time} ms, too far from 0: count times from its start"
             )
-        # # Not yet the poll at this time: elements that share it may follow.
+        # Not yet the poll at this time: elements that share it may follow.
         self._poll_before(element.time)
         self._now = element.time
         if element.time < self._begins:

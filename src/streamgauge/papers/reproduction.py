@@ -144,7 +144,7 @@ class ReproductionSteps:
         file = self._folder / f"{name}.json"
         try:
             return decode(kind, read_json(file, _FORMAT, _VERSION)["step"])
-        # # Missing, damaged, or written for another dataclass: the step is done again.
+        # Missing, damaged, or written for another dataclass: the step is done again.
         except (RunError, FieldError, KeyError):
             result = make()
         write_json(file, {"format": _FORMAT, "version": _VERSION, "step": encode(result)})
@@ -165,7 +165,7 @@ def _digest(data: Path) -> str:
     digest = sha256(_code())
     for file in sorted(file for file in data.rglob("*") if file.is_file()):
         state = file.stat()
-        # # Size and time stand for the content, which may be large.
+        # Size and time stand for the content, which may be large.
         digest.update(f"{file.relative_to(data)} {state.st_size} {state.st_mtime_ns}\n".encode())
     return digest.hexdigest()[:16]
 

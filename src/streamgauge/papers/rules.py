@@ -132,5 +132,5 @@ def _modules() -> dict[str, str]:
         for module in iter_modules(papers.__path__)
         if module.ispkg
     }
-    # # A paper need not have rules of its own.
+    # A paper need not have rules of its own.
     return {name: module for name, module in modules.items() if find_spec(module)}

@@ -54,7 +54,7 @@ def group(every: DataFrame, inner: Relation, node: Group, within: Sequence[str] 
         fn.count("*").alias("rows"), *(g for _, plan in plans for g in plan.grouped)
     )
     if not node.keys:
-        # # Without GROUP BY, no solutions are one group too: COUNT is 0 then.
+        # Without GROUP BY, no solutions are one group too: COUNT is 0 then.
         grouped = every.join(grouped, ["lo", *parts], "left")
     terms = [plan.result.alias(column(name)) for name, plan in plans]
     counts = {name: plan.count for name, plan in plans if plan.count is not None}
@@ -69,7 +69,7 @@ def _plan(name: str, aggregate: Aggregate, inner: Relation) -> AggregatePlan:
         return _count(name, aggregate, inner)
     if aggregate.function == "SAMPLE" and aggregate.argument is not None:
         argument = value(aggregate.argument, inner).alias(name)
-        # # Any value is a legal SAMPLE; the least is the same in every run.
+        # Any value is a legal SAMPLE; the least is the same in every run.
         return AggregatePlan((argument,), (fn.min(name).alias(name),), fn.col(name))
     if aggregate.function == "GROUP_CONCAT":
         return _collected(name, aggregate, inner)
@@ -108,10 +108,10 @@ def _extreme(name: str, aggregate: Aggregate, typed: Typed, term: Column) -> Agg
         rank = [-typed.column]
     else:
         rank = [~fn.isnan(typed.column), -typed.column]
-    # # Structs compare field by field: the term, as the last one, decides among equal numbers.
+    # Structs compare field by field: the term, as the last one, decides among equal numbers.
     ranked = fn.when(typed.column.isNotNull(), fn.struct(*rank, term.alias("term")))
     grouped = (fn.min(name).alias(name), fn.count(name).alias(f"{name}_count"))
-    # # A count skips nulls, so a smaller one shows an error, which is an error of the group.
+    # A count skips nulls, so a smaller one shows an error, which is an error of the group.
     result = fn.when(fn.col(f"{name}_count") == fn.col("rows"), fn.col(f"{name}.term"))
     return AggregatePlan((ranked.alias(name),), grouped, result)
 
@@ -262,7 +262,7 @@ class _Sum:
             return math.inf if self.special["inf"] else -math.inf
         try:
             return self.total / self.scale
-        # # Python raises it for a quotient beyond the largest double, which IEEE 754 rounds to infinity.
+        # Python raises it for a quotient beyond the largest double, which IEEE 754 rounds to infinity.
         except OverflowError:
             return math.inf if self.total > 0 else -math.inf
 
@@ -316,7 +316,7 @@ class _Extreme:
         return (self.sign, 0, term) if math.isnan(number) else (0, self.sign * number, term)
 
     def value(self) -> Cells:
-        # # A heap removes only its top cheaply: a term that has left waits until it is there.
+        # A heap removes only its top cheaply: a term that has left waits until it is there.
         while self.heap and self.gone.get(self.heap[0]):
             entry = heappop(self.heap)
             self.gone[entry] -= 1
@@ -355,7 +355,7 @@ class _Moving:
     def enter(self, high: int, cells: list[One]) -> None:
         """Add a solution that is valid from the current report to ``high``."""
         self.rows += 1
-        # # Decides among equal ends in the heap, because cells do not compare: some are None.
+        # Decides among equal ends in the heap, because cells do not compare: some are None.
         self.entered += 1
         heappush(self.ends, (high, self.entered, cells))
         for tally, one in zip(self.tallies, cells, strict=True):

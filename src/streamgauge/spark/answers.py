@@ -51,13 +51,13 @@ def constructed(relation: Relation, template: tuple[al.TriplePattern, ...], repo
     """CONSTRUCT: the set of triples of each report; a blank node of the template is a new one in every solution."""
     blank = any(var.name.startswith("_:") for triple in template for var in al.triple_variables(triple))
     solutions = refine(relation, 1) if blank else relation
-    # # Unique within a job, which suffices for the labels of new blank nodes.
+    # Unique within a job, which suffices for the labels of new blank nodes.
     frame = solutions.frame.withColumn("solution", fn.monotonically_increasing_id()) if blank else solutions.frame
     triples = [
         fn.struct(
             *(_node(node, solutions).alias(column(place)) for node, place in zip(_nodes(triple), _PLACES, strict=True))
         )
-        # # Spark cannot explode an array without elements of a known type: an empty template gets a triple that is
+        # Spark cannot explode an array without elements of a known type: an empty template gets a triple that is
         # never valid.
         for triple in template or (_NEVER,)
     ]
@@ -66,7 +66,7 @@ def constructed(relation: Relation, template: tuple[al.TriplePattern, ...], repo
     subject, predicate, item = map(fn.col, names)
     iri, blank = predicate.startswith("<") & ~predicate.startswith("<<("), subject.startswith("_:")
     valid = (blank | (subject.startswith("<") & ~subject.startswith("<<("))) & iri & item.isNotNull()
-    # # The result is a graph: a triple that several solutions give counts once.
+    # The result is a graph: a triple that several solutions give counts once.
     kept = merged(rows.filter(valid).distinct(), names)
     return Relation(kept, _PLACES, frozenset(_PLACES), reports)
 
@@ -173,11 +173,11 @@ def changes(
     reader = FactsReader(spark, stream, due, windows, means.counting, means.known, not _has_paths(query))
     refined = _rows(reader, query, static, many, means.empty)
     terms = [refined.value(name).alias(f"t{index}") for index, name in enumerate(names)]
-    # # A row over lo to hi is a change at two reports, however many lie between.
+    # A row over lo to hi is a change at two reports, however many lie between.
     come = refined.frame.select(fn.col("lo").alias("report"), fn.lit(1).alias("net"), *terms)
     go = refined.frame.select((fn.col("hi") + 1).alias("report"), fn.lit(-1).alias("net"), *terms)
     keys = ["report", *(f"t{index}" for index in range(len(names)))]
-    # # Rows of the last report would leave at the one after it, which does not exist.
+    # Rows of the last report would leave at the one after it, which does not exist.
     summed = come.unionByName(go).filter(fn.col("report") < len(due)).groupBy(*keys).agg(fn.sum("net").alias("net"))
     return summed.filter(fn.col("net") != 0).select("report", "net", *keys[1:]).toDF("report", "net", *names)
 
@@ -194,7 +194,7 @@ def columns(query: QueryForm) -> tuple[str, ...]:
 
 
 def _check(query: QueryForm) -> None:
-    # # Before any job: an unsupported part would fail in the middle of a plan, with Spark's message.
+    # Before any job: an unsupported part would fail in the middle of a plan, with Spark's message.
     if (reason := refuse(query)) is not None:
         raise ValueError(reason)
 

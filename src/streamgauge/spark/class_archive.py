@@ -25,8 +25,8 @@ def archive(java: str) -> Path:
     """The path of the archive for this Java program and the installed PySpark, whether it exists or not."""
     program = Path(java).resolve()
     state = program.stat()
-    # # A JVM ignores the archive of another Java or PySpark, so each pair has a file of its own. Size and time tell an
-    # # updated Java from the one before it at the same path.
+    # A JVM ignores the archive of another Java or PySpark, so each pair has a file of its own. Size and time tell an
+    # updated Java from the one before it at the same path.
     key = f"{program} {state.st_size} {state.st_mtime_ns} {pyspark.__version__} {Path(pyspark.__file__).parent}"
     home = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
     return home / "streamgauge" / f"spark-{pyspark.__version__}-{blake2b(key.encode(), digest_size=6).hexdigest()}.jsa"
@@ -50,7 +50,7 @@ def make(java: str) -> Path:
     if place.exists():
         return place
     place.parent.mkdir(parents=True, exist_ok=True)
-    # # Named by process: two processes may create the archive at the same time.
+    # Named by process: two processes may create the archive at the same time.
     new = place.with_suffix(f".{os.getpid()}")
     written = ("-XX:TieredStopAtLevel=1", f"-XX:ArchiveClassesAtExit={new}", "-Xlog:cds*=off")
     options = " ".join((os.environ.get("SPARK_SUBMIT_OPTS", ""), *written))
@@ -76,7 +76,7 @@ def warm() -> None:
     spark.stop()
     assert gateway is not None
     gateway.shutdown()
-    # # The JVM ends with its standard input, and writes the archive only as it exits.
+    # The JVM ends with its standard input, and writes the archive only as it exits.
     gateway.proc.stdin.close()
     gateway.proc.wait(SECONDS)
 

@@ -90,7 +90,7 @@ def sliced(relation: Relation, node: al.Slice, keys: Sequence[Column], within: S
     kinds = {"lo": "int", **{f"t{index}": "string" for index in range(len(names))}, _OPEN: "int"}
     kept = swept(rows, rows.columns[: len(groups)], partial(_keep, node, parts, len(names)), kinds)
     failed = fn.raise_error(fn.lit(AMBIGUOUS)).cast("int")
-    # # In ``lo``, which every plan above reads: the optimizer would prune an unread column, and its error with it.
+    # In ``lo``, which every plan above reads: the optimizer would prune an unread column, and its error with it.
     low = fn.when(fn.col(_OPEN) == 1, failed).otherwise(fn.col("lo"))
     chosen_terms = [fn.col(f"t{index}").alias(column(name)) for index, name in enumerate(names)]
     frame = kept.select(low.alias("lo"), *chosen_terms).select("lo", fn.col("lo").alias("hi"), *map(column, names))
@@ -104,7 +104,7 @@ def _keep(node: al.Slice, parts: Parts, width: int, listed: Iterable[tuple[Any, 
     stands = places([row[width + 1 :] for row in rows], [down for _, down in parts.keys])
     indices = chosen(terms, stands, parts.distinct, node.offset, node.limit)
     if indices is None:
-        # # A single row carries the mark; its job fails, so its terms are never shown.
+        # A single row carries the mark; its job fails, so its terms are never shown.
         yield *rows[0][: width + 1], 1
     for index in indices or ():
         yield *rows[index][: width + 1], 0
@@ -140,7 +140,7 @@ def ordered(
     """Join order: the smallest first, then always one that shares a variable with those before, if any does."""
     rest, ordered_items, known = list(items), list[Item](), frozenset[str]()
     while rest:
-        # # The position comes last, so that estimates that are equal always give the same plan.
+        # The position comes last, so that estimates that are equal always give the same plan.
         best = min(rest, key=lambda item: (not variables(item) & known, size(item), items.index(item)))
         rest.remove(best)
         ordered_items.append(best)
@@ -156,7 +156,7 @@ def _stars(patterns: Sequence[TriplePattern]) -> list[tuple[TriplePattern, ...]]
     stars: list[tuple[TriplePattern, ...]] = []
     for pattern in patterns:
         linked = [star for star in stars if any(_linked(pattern, other) for other in star)]
-        # # A pattern may link stars that were separate so far.
+        # A pattern may link stars that were separate so far.
         merged = tuple(item for star in linked for item in star)
         stars = [star for star in stars if star not in linked] + [(*merged, pattern)]
     return stars
@@ -246,7 +246,7 @@ class Compiler:
         }
         if plain:
             solutions = basic_graph_pattern(self.facts, plain, self.numeric, filtered)
-            # # ``copies``: the triples were not made distinct, so a repeated triple would count as another solution.
+            # ``copies``: the triples were not made distinct, so a repeated triple would count as another solution.
             relations[al.BGP(tuple(plain))] = distinct(solutions) if self.facts.copies else solutions
         if not relations:
             return self._leaf(self._always((), ((),)))
@@ -296,7 +296,7 @@ class Compiler:
         if not isinstance(node.pattern, al.BGP):
             return self._where(node.condition, self.relation(node.pattern))
         names, triples = frozenset(var.name for var in al.expression_variables(node.condition)), node.pattern.patterns
-        # # With copies, the condition goes below DISTINCT, which then compares fewer rows.
+        # With copies, the condition goes below DISTINCT, which then compares fewer rows.
         if not triples or not self.facts.copies or self.given or _exists_in(node.condition):
             return self._where(node.condition, self._bgp(node.pattern, names))
         solutions = basic_graph_pattern(self.facts, triples, self.numeric, names)  # copies: there are no paths
@@ -306,10 +306,10 @@ class Compiler:
         """The rows that a condition keeps, its EXISTS last."""
         together = conjuncts(wanted)
         plain = [part for part in together if not _exists_in(part)]
-        # # The conditions on single rows first: fewer rows are then joined with the patterns of EXISTS.
+        # The conditions on single rows first: fewer rows are then joined with the patterns of EXISTS.
         relation_ = reduce(lambda rows, part: rows.where(condition(part, rows)), plain, relation)
         for index, part in enumerate(part for part in together if part not in plain):
-            # # Each EXISTS uses the plan of its rows more than once, so a chain of them would double it at every step.
+            # Each EXISTS uses the plan of its rows more than once, so a chain of them would double it at every step.
             relation_ = self._where_exists(settled(relation_) if index else relation_, part)
         return relation_
 
@@ -332,7 +332,7 @@ class Compiler:
     def _matched(self, outer: Relation, pattern: al.Pattern) -> tuple[Relation, Relation]:
         """The outer rows with a key of the variables that an EXISTS pattern uses, and the keys for which it is true."""
         known, outer_relation = outer_rows(self._comparable(outer), pattern)
-        # # Each leaf of the pattern is joined with the outer rows: computed once for all leaves.
+        # Each leaf of the pattern is joined with the outer rows: computed once for all leaves.
         if leaves(pattern) > 1:
             outer_relation = replace(outer_relation, relation=settled(outer_relation.relation))
         matched = replace(self, given=outer_relation).relation(pattern).project((outer_relation.key,))
@@ -371,7 +371,7 @@ class Compiler:
         typed = fast(expression, inner)
         numbers = dict(inner.numbers)
         frame = inner.frame
-        # # ``fast`` takes the number of a variable to have DATA_BITS: a wider one could overflow in the next product.
+        # ``fast`` takes the number of a variable to have DATA_BITS: a wider one could overflow in the next product.
         if typed is not None and typed.kind in SPARK_TYPES and typed.bits <= DATA_BITS:
             numbers[name] = typed.kind
             frame = frame.withColumn(number(name), typed.column)
@@ -389,12 +389,12 @@ class Compiler:
     def _group(self, node: al.Group) -> Relation:
         before = self.relation(node.pattern)
         wanted, inner = self._flagged_group(node, before)
-        # # The sweep has no key of outer rows, and at width 1 no intervals to save.
+        # The sweep has no key of outer rows, and at width 1 no intervals to save.
         if self.given is None and inner.width > 1 and self.reports >= self.many:
             running = running_group(inner, wanted, self.reports)
             if running is not None:
                 return running
-        # # Also the reports without solutions: a group without keys exists in them.
+        # Also the reports without solutions: a group without keys exists in them.
         every = self.facts.spark.range(self.reports).select(fn.col("id").cast("int").alias("lo"))
         if self.given is None:
             return group(every, rel.refine(inner, 1), wanted)
@@ -428,7 +428,7 @@ class Compiler:
         return distinct(self._comparable(self.relation(node.pattern)))
 
     def _same(self, node: al.Reduced | al.OrderBy) -> Relation:
-        # # Solutions are a bag here: ORDER BY matters below a slice only, and REDUCED may keep every copy.
+        # Solutions are a bag here: ORDER BY matters below a slice only, and REDUCED may keep every copy.
         return self.relation(node.pattern)
 
     def _slice(self, node: al.Slice) -> Relation:

@@ -63,7 +63,7 @@ class RuleShape:
     def _joined(
         self, spark: SparkSession, known: DataFrame, new: DataFrame | None, seat: int | None, worlds: Sequence[str]
     ) -> DataFrame:
-        # # The new facts begin the join: usually they are the fewest.
+        # The new facts begin the join: usually they are the fewest.
         order = self._order(seat or 0)
         sides = [self._matched(spark, new if new is not None and at == seat else known, at, worlds) for at in order]
         joined = reduce(lambda left, right: _join(left, right), sides)
@@ -109,7 +109,7 @@ class RuleShape:
         if self.head[1] is not None:
             heads = heads.filter(fn.col("predicate").startswith("<"))
         if self.head[1] is not None or any(row[-1][1] == SAME for row in self.constants):
-            # # That a node is the same as itself follows for every node and tells nothing.
+            # That a node is the same as itself follows for every node and tells nothing.
             heads = heads.filter((fn.col("predicate") != SAME) | (fn.col("subject") != fn.col("object")))
         return heads
 
@@ -207,7 +207,7 @@ def entailed(spark: SparkSession, facts: DataFrame, rules: Rules, tell: Tell | N
     facts = facts.select(*worlds, *TRIPLE, "lo", "hi")
     extent = facts.agg(fn.count("*"), fn.min("lo"), fn.max("hi")).head()
     assert extent is not None
-    # # At a single instant, equal facts are plain duplicates: no sort by time is needed to merge them.
+    # At a single instant, equal facts are plain duplicates: no sort by time is needed to merge them.
     apart = _Apart((*worlds, *TRIPLE), extent[1] == extent[2], extent[0] // _ROWS)
     facts = _with_stated(spark, facts, rules, worlds, (extent[1] or 0, extent[2] or 0))
     steps = _Steps.of(spark, rules)
@@ -261,7 +261,7 @@ class _Apart:
 
     def grown(self, known: DataFrame, data_frame: DataFrame) -> DataFrame:
         """Both once, with a column ``fresh``: whether an interval is new, or longer than the known ones."""
-        # # The length of a known interval shows whether the merged one has grown; -1 is shorter than any.
+        # The length of a known interval shows whether the merged one has grown; -1 is shorter than any.
         old = known.withColumn("known", fn.col("hi") - fn.col("lo"))
         new = data_frame.withColumn("known", fn.lit(-1).cast(old.schema["known"].dataType))
         frame = islands(self._dealt(old.unionByName(new)), self.keys).groupBy(*self.keys, "island")
@@ -347,7 +347,7 @@ class _Steps:
         if self.table is None:
             return facts
         is_type = fn.col("predicate") == RDF_TYPE
-        # # What follows from a type depends on its class, what follows from any other fact on its property.
+        # What follows from a type depends on its class, what follows from any other fact on its property.
         key = fn.when(is_type, fn.concat_ws(" ", "predicate", "object")).otherwise(fn.col("predicate"))
         test = (key == fn.col("key")) & (fn.col("object").startswith('"') == fn.col("literal"))
         own = fn.array(fn.struct(fn.lit("same").alias("kind"), fn.col("predicate").alias("name")))

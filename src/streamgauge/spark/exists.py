@@ -82,9 +82,9 @@ def distinct(relation: Relation) -> Relation:
     """Each solution once at every report: overlapping and adjacent intervals of equal rows are one."""
     names = [*map(column, relation.variables), *map(number, relation.numbers)]
     if relation.width == 1:
-        # # Numbers follow from their terms, so only the terms are compared.
+        # Numbers follow from their terms, so only the terms are compared.
         return replace(relation, frame=relation.frame.dropDuplicates(["lo", *map(column, relation.variables)]))
-    # # Within each block, because no interval of a relation may cross a border of blocks.
+    # Within each block, because no interval of a relation may cross a border of blocks.
     rows = joined_intervals(relation.frame.withColumn("block", block("lo", relation.width)), [*names, "block"])
     return replace(relation, frame=rows.select("lo", "hi", *names))
 
@@ -96,7 +96,7 @@ def settled(relation: Relation) -> Relation:
 
 def keyed(relation: Relation, name: str, variables: tuple[str, ...]) -> Relation:
     """The same rows with one more variable ``name``: what these variables are bound to, in one string."""
-    # # No term is the empty string, which therefore stands for unbound (``bound_in``).
+    # No term is the empty string, which therefore stands for unbound (``bound_in``).
     parts = [fn.coalesce(relation.value(variable), fn.lit("")) for variable in variables]
     frame = relation.frame.withColumn(column(name), fn.concat_ws(_SEPARATOR, *parts) if parts else fn.lit(""))
     return replace(relation, frame=frame, variables=(*relation.variables, name), certain=relation.certain | {name})
@@ -173,14 +173,14 @@ def _spans() -> Column:
 
 def _gaps() -> Column:
     """The intervals between, before and after the sorted disjoint ones."""
-    # # n spans have n + 1 gaps; those that are empty disappear when they are clipped to the row's interval.
+    # n spans have n + 1 gaps; those that are empty disappear when they are clipped to the row's interval.
     starts = fn.concat(fn.array(fn.lit(0)), fn.transform(_spans(), lambda span: span["hi"] + 1))
     ends = fn.concat(fn.transform(_spans(), lambda span: span["lo"] - 1), fn.array(fn.lit(_LAST)))
     return fn.zip_with(starts, ends, lambda low, high: fn.struct(low.alias("lo"), high.alias("hi")))
 
 
 def _equal(names: list[str]) -> Column:
-    # # Null-safe, as these are keys of the same rows, not solutions to be joined: unbound equals unbound.
+    # Null-safe, as these are keys of the same rows, not solutions to be joined: unbound equals unbound.
     return reduce(Column.__and__, [fn.col(name).eqNullSafe(fn.col("r_" + name)) for name in names])
 
 
@@ -212,7 +212,7 @@ def minus(left: Relation, right: Relation, reports: int, free: Mapping[str, Colu
     ``free`` says of variables that EXISTS may have put a constant for: in which left rows they are still variables.
     """
     counted = [_both_bound(name) & (free or {}).get(name, fn.lit(True)) for name in shared(left, right)]
-    # # Without a shared variable the domains are disjoint, and MINUS removes nothing.
+    # Without a shared variable the domains are disjoint, and MINUS removes nothing.
     if not counted:
         return left
     some = reduce(Column.__or__, counted)
@@ -263,7 +263,7 @@ class Given:
 
 def outer_rows(outer: Relation, pattern: al.Pattern) -> tuple[Relation, Given]:
     """The outer rows with a key for their columns in ``pattern``, and the distinct rows for which to evaluate it."""
-    # # The other variables cannot change the truth, and without them fewer rows are distinct.
+    # The other variables cannot change the truth, and without them fewer rows are distinct.
     names = tuple(name for name in outer.variables if al.Var(name) in mentioned(pattern))
     key = fresh(outer, _KEY)
     known = keyed(outer, key, names)
@@ -299,7 +299,7 @@ def is_join(pattern: al.Pattern, outermost: bool = True) -> bool:
         case al.Filter(condition=condition, pattern=inner):
             if reads_patterns(condition):
                 return False
-            # # A deeper condition is tested before the join has brought the outer values.
+            # A deeper condition is tested before the join has brought the outer values.
             local = al.expression_variables(condition) <= frozenset(al.pattern_variables(inner))
             return (outermost or local) and is_join(inner, outermost)
         case al.Join(left=left, right=right) | al.Union(left=left, right=right):
@@ -307,7 +307,7 @@ def is_join(pattern: al.Pattern, outermost: bool = True) -> bool:
         case al.Graph(pattern=inner):
             return is_join(inner, False)
         case al.BGP(patterns=patterns):
-            # # A path of length zero also connects outer values that are not in the graph; a join would miss them.
+            # A path of length zero also connects outer values that are not in the graph; a join would miss them.
             return all(isinstance(triple.predicate, al.Var | str) for triple in patterns)
         case _:
             return isinstance(pattern, al.Values)

@@ -111,7 +111,7 @@ def _path_steps(path: al.Path, first: bool, last: bool) -> Iterator[al.TriplePat
                 yield from _path_steps(choice, first, last)
         case al.Repeat(path=inner, modifier=modifier):
             yield from _path_steps(inner, False, False)
-            # # Of length zero, it connects every node of the graph with itself, so all triples are needed to know the
+            # Of length zero, it connects every node of the graph with itself, so all triples are needed to know the
             # nodes.
             if modifier != "+" and not (first or last):
                 yield ANY
@@ -149,7 +149,7 @@ class Profile:
 def profiled(frame: DataFrame) -> Profile:
     """The profile of all triples of a frame, in one small job."""
     literal = fn.col("object").startswith('"')
-    # # After the last quotation mark is the datatype or the language tag, neither of which can contain one.
+    # After the last quotation mark is the datatype or the language tag, neither of which can contain one.
     end = fn.when(literal, fn.substring_index("object", '"', -1)).otherwise(NOT_LITERAL)
     for kind in SPARK_TYPES:
         beyond = fn.col("object").endswith(suffix(kind)) & ~computable(fn.col("object"), kind)
@@ -157,7 +157,7 @@ def profiled(frame: DataFrame) -> Profile:
     kinds: dict[Term, frozenset[str]] = {}
     counts: dict[Term, int] = {}
     repeated = False
-    # # A collision of hashes only means that triples are merged in vain.
+    # A collision of hashes only means that triples are merged in vain.
     numbers = (fn.count("*"), fn.count_distinct(fn.xxhash64(*TRIPLE)))  # equal hashes count as equal
     for predicate, kind, count, distinct in frame.groupBy("predicate", end.alias("end")).agg(*numbers).collect():
         iri = kind.removeprefix("^^<").removesuffix(">") or XSD + "string"
@@ -276,7 +276,7 @@ def stamps(arrivals: DataFrame) -> DataFrame:
 
 
 def _name() -> Column:
-    # # No canonical term has a line end, so the joined text names exactly one triple.
+    # No canonical term has a line end, so the joined text names exactly one triple.
     digest = fn.md5(fn.concat_ws("\n", *TRIPLE))
     return fn.concat(fn.lit("<urn:streamgauge:stamp:"), digest, fn.lit(">")).alias("subject")
 
@@ -379,21 +379,21 @@ class FactsReader:
         if sources or graph is None:
             frame = self._arrivals(patterns, sources).select(*TRIPLE, "lo", "hi")
         else:
-            # # The known profile is that of the stream's triples, not of their stamps.
+            # The known profile is that of the stream's triples, not of their stamps.
             (frame, sources), known = self._stamps(graph, wanted), None
         profile_ = known or profiled(frame)
         kinds, counts = dict(profile_.kinds), profile_.counts
         for predicate in {p.predicate for p in patterns if isinstance(p.predicate, str)} | kinds.keys():
             kinds[predicate] = kinds.get(predicate, frozenset()) | _static_kinds(predicate, kept)
         any_predicate = any(not isinstance(p.predicate, str) for p in patterns)
-        # # Other static triples stay apart (``match``), valid in all reports and never cut into blocks.
+        # Other static triples stay apart (``match``), valid in all reports and never cut into blocks.
         mixed = [triple for triple in kept if any_predicate or triple[1] in counts]
         if mixed:
             frame = frame.unionByName(_always(self.spark, mixed, len(self.due)))
-        # # A static triple may be streamed as well.
+        # A static triple may be streamed as well.
         frame, copies = self._once(frame, True if mixed else profile_.repeated)
         width = 1 << (_BLOCKS * longest(self.due, sources)).bit_length()  # a power of two: the blocks of graphs nest
-        # # Fewer than two whole blocks hardly narrow a join, but would cut the intervals at their border.
+        # Fewer than two whole blocks hardly narrow a join, but would cut the intervals at their border.
         frame, width = (frame, len(self.due)) if 2 * width > len(self.due) else (cut(frame, width), width)
         return GraphFactsTable(self.spark, frame, kept, len(self.due), width, kinds, counts, copies, profile_.sure)
 
@@ -401,7 +401,7 @@ class FactsReader:
         """Make triples distinct for contents that are sets; else whether the solutions must be made distinct."""
         if self.counting is not Counting.SET or repeated is False:
             return frame, False
-        # # Distinct solutions are equivalent, and save the job by which ``repeats`` would find out.
+        # Distinct solutions are equivalent, and save the job by which ``repeats`` would find out.
         if repeated is None and self.plain:
             return frame, True
         return (merged(frame) if repeated or repeats(frame) else frame), False

@@ -27,7 +27,7 @@ def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None 
     """
     if out.exists():
         raise FileExistsError(EEXIST, "it already exists: remove it or choose another place", str(out))
-    # # Partitioning by range samples the lines in a job of its own, so they would be computed three times.
+    # Partitioning by range samples the lines in a job of its own, so they would be computed three times.
     kept = lines.persist(StorageLevel.DISK_ONLY)
     try:
         count = kept.count()

@@ -42,7 +42,7 @@ class HadoopFiles:
     def __init__(self, session: SparkSession) -> None:
         try:
             self._jvm: Any = session._jvm
-            # # With the session's own settings, which the configuration of the context lacks.
+            # With the session's own settings, which the configuration of the context lacks.
             self._settings = session._jsparkSession.sessionState().newHadoopConf()
         except Exception as error:  # the remote session has neither, and says so by several types
             raise HadoopError(
@@ -69,7 +69,7 @@ class HadoopFiles:
         with _told(place):
             path = self._path(place)
             target.parent.mkdir(parents=True, exist_ok=True)
-            # # The last argument asks for Hadoop's raw local file system, which writes no .crc file beside the copy.
+            # The last argument asks for Hadoop's raw local file system, which writes no .crc file beside the copy.
             self._system(path).copyToLocalFile(False, path, self._jvm_path(f"file:{target.absolute()}"), True)
 
     def put(self, source: Path, place: RemotePlace) -> None:

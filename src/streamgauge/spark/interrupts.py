@@ -30,7 +30,7 @@ class InterruptGuard:
     def send_command(self, *words: Any, **options: Any) -> Any:
         """Send a command to the JVM like Py4J's client; KeyboardInterrupt if Ctrl-C was pressed meanwhile."""
         if threading.current_thread() is not threading.main_thread():
-            # # CPython runs signal handlers in the main thread only.
+            # CPython runs signal handlers in the main thread only.
             return self._send(*words, **options)
         self._depth += 1
         try:
@@ -46,7 +46,7 @@ class InterruptGuard:
         """Ctrl-C has come."""
         if self._depth and not self._pending:
             self._pending = True
-            # # In another thread, because this one is in the middle of a call of Py4J.
+            # In another thread, because this one is in the middle of a call of Py4J.
             threading.Thread(target=self._cancel, daemon=True, name="spark-cancel").start()
             return
         self._pending = False
@@ -67,7 +67,7 @@ def guard(context: pyspark.SparkContext) -> None:
     client = context._gateway._gateway_client
     member = getattr(client.send_command, "__self__", None)
     if not isinstance(member, InterruptGuard):
-        # # Once per client: it outlives contexts, and a guard for each would be nested in the one before.
+        # Once per client: it outlives contexts, and a guard for each would be nested in the one before.
         member = InterruptGuard(client, context)
     member.context = context
     signal.signal(signal.SIGINT, member.interrupted)

@@ -109,7 +109,7 @@ def longest(due: Sequence[DueReport], sources: Sequence[IntervalSource]) -> int:
 def _longest(views: Sequence[View]) -> int:
     skipped = sum(1 for _ in takewhile(_nothing, views))
     firsts = [view.first for view in views[skipped:]]
-    # # Whatever enters with view i has left by the first view that begins after the end of view i.
+    # Whatever enters with view i has left by the first view that begins after the end of view i.
     return max((bisect_right(firsts, view.last) - i for i, view in enumerate(views[skipped:])), default=1)
 
 
@@ -128,9 +128,9 @@ def merged(frame: DataFrame, keys: Sequence[str] = TRIPLE) -> DataFrame:
 def islands(frame: DataFrame, keys: Sequence[str]) -> DataFrame:
     """The rows with a column ``island``: the number of the key's maximal interval that a row is in."""
     ordered = Window.partitionBy(*keys).orderBy("lo", "hi")
-    # # The greatest end so far, which need not be that of the row before.
+    # The greatest end so far, which need not be that of the row before.
     before = fn.max("hi").over(ordered.rowsBetween(Window.unboundedPreceding, -1))
-    # # Indexes begin at 0, so with -2 the first row of a key always starts an island.
+    # Indexes begin at 0, so with -2 the first row of a key always starts an island.
     starts = fn.when(fn.col("lo") > fn.coalesce(before, fn.lit(-2)) + 1, 1).otherwise(0)
     return frame.withColumn("start", starts).withColumn("island", fn.sum("start").over(ordered)).drop("start")
 
@@ -145,7 +145,7 @@ def _check(views: Sequence[View]) -> None:
 def _counted(frame: DataFrame, name: str, value: Column, bounds: Sequence[int]) -> DataFrame:
     """Adds column ``name``: how many of the (sorted) bounds are below the value."""
     steps = {later - earlier for earlier, later in pairwise(bounds)}
-    # # Evenly spaced bounds are a division in Spark; only uneven ones need Python.
+    # Evenly spaced bounds are a division in Spark; only uneven ones need Python.
     if len(steps) > 1:
         return frame.withColumn(name, _looked_up(bounds)(value.cast("long")))
     above = value.cast("long") - fn.lit(bounds[0] + 1)
@@ -157,7 +157,7 @@ def _counted(frame: DataFrame, name: str, value: Column, bounds: Sequence[int]) 
 
 def _looked_up(bounds: Sequence[int]) -> Callable[[Column], Column]:
     def find(values: pa.Array) -> pa.Array:
-        # # Many rows share a time: each is searched once.
+        # Many rows share a time: each is searched once.
         once = values.dictionary_encode()
         places = [bisect_left(bounds, value) for value in once.dictionary.to_pylist()]
         return pa.array(places, pa.int32()).take(once.indices)
@@ -186,7 +186,7 @@ def swept(frame: DataFrame, keys: Sequence[str], sweep: Sweep, result: Mapping[s
     def run(groups: pa.Array) -> pa.Array:
         return _nested([list(sweep(group)) for group in _groups(groups)], fields)
 
-    # # One call of Python has a batch of groups, so that small groups do not each cost a call.
+    # One call of Python has a batch of groups, so that small groups do not each cost a call.
     rows_out = fn.arrow_udf(run, f"array<struct<{kind}>>")(fn.col("rows"))
     return frame.groupBy(*keys).agg(rows).select(*keys, fn.inline(rows_out))
 
@@ -223,7 +223,7 @@ def _greatest(heap: list[tuple[int, int]], at: int, until: int | None) -> Genera
     """The greatest value from ``at`` to before ``until``."""
     while heap and (until is None or at < until):
         value, high = heap[0]
-        # # Only the top has to be valid: an ended value below it costs nothing until it gets there.
+        # Only the top has to be valid: an ended value below it costs nothing until it gets there.
         if high < at:
             heappop(heap)
             continue
@@ -259,14 +259,14 @@ def contents(
         return ContentSizes((), frozenset())
     pairs = _pairs(stream, due, windows, counting)
     counts = pairs.groupBy("lo", "hi").agg(fn.count("*").alias("count")).toArrow().to_pydict()
-    # # Differences from report to report, whose running sums are the sizes.
+    # Differences from report to report, whose running sums are the sizes.
     steps, edges = [0] * (len(due) + 1), set[int]()
     for low, high, count in zip(*counts.values(), strict=True):
         steps[low] += count
         steps[high + 1] -= count
         edges |= {low} if changes is Changes.ARRIVALS else {low, high + 1}
     if counting is Counting.BAG:
-        # # In a bag, a copy may enter as another one leaves, and the content is the same.
+        # In a bag, a copy may enter as another one leaves, and the content is the same.
         edges = _net(pairs, changes)
     return ContentSizes(tuple(accumulate(steps))[: len(due)], frozenset(edges - {len(due)}))
 

@@ -98,7 +98,7 @@ def socket_settings() -> dict[str, str]:
 
 def open_gateway(conf: SparkConf) -> None:
     """Start the JVM of this process's sessions, unless it runs; SparkStartError with the JVM's own message."""
-    # # Under spark-submit, which sets the port, the JVM started this process and has its own standard error.
+    # Under spark-submit, which sets the port, the JVM started this process and has its own standard error.
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ or os.environ.get(LOG_LEVEL):
         return
     reading, writing = os.pipe()
@@ -109,7 +109,7 @@ def open_gateway(conf: SparkConf) -> None:
         gateway = launch_gateway(conf, {"stderr": writing})
     except PySparkRuntimeError as error:
         os.close(writing)
-        # # The JVM's reason may still be in the pipe.
+        # The JVM's reason may still be in the pipe.
         thread.join(_WAIT)
         raise SparkStartError(f"Spark's JVM did not start: {relay.words() or error}") from error
     except BaseException:
@@ -181,7 +181,7 @@ class Relay:
     def end(self) -> None:
         """Stop writing lines."""
         with self._lock:
-            # # Keeps no line, but the pipe is read on: the JVM would wait at a full one.
+            # Keeps no line, but the pipe is read on: the JVM would wait at a full one.
             self._held = deque(maxlen=0)
 
     def words(self) -> str:
@@ -199,7 +199,7 @@ def without_cancelled(lines: Iterable[str]) -> Iterator[str]:
         if line.startswith(_TRACE) or (trace and _DAEMON.match(line)):
             trace.append(line)
             if line.startswith("BrokenPipeError"):
-                # # Several workers write at once: each further trace that has begun still has lines of its own to come.
+                # Several workers write at once: each further trace that has begun still has lines of its own to come.
                 cancelled += sum(held.startswith(_TRACE) for held in trace) - 1
                 trace.clear()
         elif cancelled and _DAEMON.match(line):

@@ -18,7 +18,7 @@ from streamgauge.spark.scalars import kind_of
 
 EXACT: Final = "decimal(38,18)"
 _STRUCT: Final = f"struct<kind:int,exact:{EXACT},real:double>"
-# # The scales of a product add up, so two factors with nine places keep the 18 of EXACT; ``fitted`` refuses more.
+# The scales of a product add up, so two factors with nine places keep the 18 of EXACT; ``fitted`` refuses more.
 _FACTOR: Final = "decimal(28,9)"
 _DIVISOR: Final = "decimal(19,9)"
 _WHOLE: Final = (
@@ -74,7 +74,7 @@ def _there(value: Column) -> Column:
 def number_of(term: Column) -> Column:
     """The number of a term; null for other terms and for ill-typed literals."""
     form, name = fn.regexp_extract(term, _LITERAL, 1), fn.regexp_extract(term, _LITERAL, 2)
-    # # The two cheap tests first: most terms never reach the regular expressions.
+    # The two cheap tests first: most terms never reach the regular expressions.
     return fn.when(
         term.endswith(">") & term.startswith('"'), let(fn.struct(form.alias("form"), name.alias("name")), _read)
     )
@@ -82,7 +82,7 @@ def number_of(term: Column) -> Column:
 
 def _read(literal: Column) -> Column:
     form, name = literal["form"], literal["name"]
-    # # Spark's regexp_extract returns the empty string if nothing matches.
+    # Spark's regexp_extract returns the empty string if nothing matches.
     kind = fn.when(name == "", None).when(name == "decimal", 1).when(name == "float", 2).when(name == "double", 3)
     whole, decimal, real = (form.rlike(pattern) for pattern in _FORMS)
     formed = fn.when(name == "decimal", decimal).when(name.isin("float", "double"), real).otherwise(whole)
@@ -199,7 +199,7 @@ def _compared(expression: Call, terms: Terms, numbers: Numbers) -> Column:
 
     def compared(pair: Column) -> Column:
         one, other = pair["one"], pair["other"]
-        # # To Spark, NaN equals itself and is greater than any other number.
+        # To Spark, NaN equals itself and is greater than any other number.
         nan = fn.isnan(one["real"]) | fn.isnan(other["real"])
         real = fn.when(nan, fn.lit(operator == "!=")).otherwise(compare(one["real"], other["real"]))
         exact = (one["kind"] <= 1) & (other["kind"] <= 1)
@@ -208,7 +208,7 @@ def _compared(expression: Call, terms: Terms, numbers: Numbers) -> Column:
 
     comparison = let(_pair(value(left, numbers), value(right, numbers)), compared)
     sides = [_term(side.name, terms) for side in (left, right) if isinstance(side, Var)]
-    # # An IRI or a blank node is unequal to a number, which is not an error (17.4.1.7).
+    # An IRI or a blank node is unequal to a number, which is not an error (17.4.1.7).
     if operator in ("=", "!="):
         return fn.when(sides[0].rlike("^[<_]"), fn.lit(operator == "!=")).otherwise(comparison) if sides else comparison
     if len(sides) < 2:
@@ -277,7 +277,7 @@ def _exactly(operator: str, left: Column, right: Column) -> Column:
 def _really(operator: str, left: Column, right: Column) -> Column:
     if operator != "/":
         return _ARITHMETIC[operator](left, right)
-    # # Reals divide by zero to INF or NaN (F&O, op:numeric-divide); Spark's result would be null.
+    # Reals divide by zero to INF or NaN (F&O, op:numeric-divide); Spark's result would be null.
     zero = fn.when((left == 0) | fn.isnan(left), float("nan")).otherwise(fn.signum(left) * float("inf"))
     return fn.when(right == 0, zero).otherwise(left / right)
 

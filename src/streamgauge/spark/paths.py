@@ -158,11 +158,11 @@ class _Paths:
             case al.NegatedSet():
                 return self._others(path)
             case al.Repeat(path=inner, modifier="?"):
-                # # Optional and repeated paths connect a pair once, however many ways there are (18.4).
+                # Optional and repeated paths connect a pair once, however many ways there are (18.4).
                 return distinct(union(self.pairs(inner, _Ends()), self._zero(ends)))
             case al.Repeat(path=inner, modifier="+"):
                 closed = _closed(self.pairs(inner, _Ends()), ends)
-                # # As in (p?)+, whose steps of length zero connect terms outside of the graph with themselves.
+                # As in (p?)+, whose steps of length zero connect terms outside of the graph with themselves.
                 return distinct(union(closed, self._zero(ends))) if at_terms(inner) else closed
             case al.Repeat(path=inner):
                 return distinct(union(_closed(self.pairs(inner, _Ends()), ends), self._zero(ends)))
@@ -182,7 +182,7 @@ class _Paths:
         every = self.facts.match(ANY, frozenset())
         forward = every.rename({"s": _FROM, "p": _VIA, "o": _TO})
         backward = every.rename({"o": _FROM, "p": _VIA, "s": _TO})
-        # # A set of inverse predicates alone, as in !(^p), has no forward steps.
+        # A set of inverse predicates alone, as in !(^p), has no forward steps.
         ways = [(forward, path.forward)] if path.forward or not path.backward else []
         ways += [(backward, path.backward)] if path.backward else []
         others = [way.where(~fn.col(column(_VIA)).isin(*names)).project(_PAIR) for way, names in ways]
@@ -207,7 +207,7 @@ def _turned(relation: Relation) -> Relation:
 
 def _closed(relation: Relation, ends: _Ends) -> Relation:
     """The pairs connected by one or more of the relation's, block by block of reports."""
-    # # From the constant end on: over turned edges, only nodes that are connected with it are visited.
+    # From the constant end on: over turned edges, only nodes that are connected with it are visited.
     backward = ends.first is None and ends.last is not None
     source = ends.last if backward else ends.first
     reach = partial(_reach, sources=None if source is None else (source,))

@@ -124,7 +124,7 @@ def _format(session: SparkSession, root: Place, files: Sequence[Place], named: s
 
 def _lines(session: SparkSession, files: Sequence[Place]) -> DataFrame:
     """The lines of files with their parts; those of a part follow one another."""
-    # # By default Spark ends lines at a carriage return too, which is the formats' own business.
+    # By default Spark ends lines at a carriage return too, which is the formats' own business.
     text = session.read.option("lineSep", "\n").text([location(file) for file in files])
     part = (file_name().alias("file"), fn.col("_metadata.file_block_start").alias("start"))
     return text.select(*part, fn.col("value").cast("binary").alias("line"))
@@ -144,7 +144,7 @@ def write_recorded(
     read = partial(_read, recorded.form, replace(own, note=logged, numbered_from=RELATIVE), source.iri)
     lines = _lines(session, recorded.files).asTable()
     rows = fn.arrow_udtf(_part_by_part(read), returnType=from_arrow_schema(_ROWS))(lines)
-    # # Needed twice: for the summaries, and then for the table with the shifts that follow from them.
+    # Needed twice: for the summaries, and then for the table with the shifts that follow from them.
     rows = rows.persist(StorageLevel.DISK_ONLY)
     try:
         parts = _summaries(rows, [file.name for file in recorded.files])
@@ -269,7 +269,7 @@ def _chunks(batch: pa.RecordBatch) -> Iterator[tuple[Key, bytes]]:
     cuts = np.flatnonzero((np.diff(codes) != 0) | (np.diff(starts) != 0)) + 1
     for begin, end in zip([0, *cuts], [*cuts, len(batch)] if len(batch) else [], strict=False):
         lines = batch.column("line").slice(begin, end - begin).to_pylist()
-        # # Spark has removed the ends of the lines.
+        # Spark has removed the ends of the lines.
         yield (files.dictionary[int(codes[begin])].as_py(), int(starts[begin])), b"\n".join(lines) + b"\n"
 
 
@@ -300,7 +300,7 @@ class PartReader:
         course, rest = Course(), _Rest(chunks)
         document = Document(self._place, self._name, lambda: io.BufferedReader(ByteReader(rest.take), BUFFER))
         try:
-            # # UTF-8's mark may begin a file, but not a later part; UTF-16 cannot be cut at single bytes of line ends.
+            # UTF-8's mark may begin a file, but not a later part; UTF-16 cannot be cut at single bytes of line ends.
             if rest.begins_with(_MARKS[0] if not first else b"", *_MARKS[1:]):
                 raise FormatError(f"{self._place}: a byte order mark: leave out --master to read UTF-16")
             items = read_whole(Whole(self._place, (document,)), self._form, self._reading, refused)

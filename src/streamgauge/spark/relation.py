@@ -106,7 +106,7 @@ def cut(frame: DataFrame, width: int) -> DataFrame:
 
 def block(name: str, width: int) -> Column:
     """The index of the block of ``width`` reports that a report index column falls in."""
-    # # ``div`` divides whole numbers; ``/`` would convert them to doubles.
+    # ``div`` divides whole numbers; ``/`` would convert them to doubles.
     return fn.expr(f"cast({name} div {width} as int)") if width > 1 else fn.col(name)
 
 
@@ -124,7 +124,7 @@ def join(left: Relation, right: Relation, reports: int, also: Column | None = No
 def union(left: Relation, right: Relation) -> Relation:
     """Union(left, right)."""
     variables = tuple(dict.fromkeys(left.variables + right.variables))
-    # # A column has a single type: where the sides have numbers of different kinds, only the terms are kept.
+    # A column has a single type: where the sides have numbers of different kinds, only the terms are kept.
     numbers = {n: kind for n, kind in left.numbers.items() if right.numbers.get(n) == kind}
     frames = [replace(side.project(variables), numbers={}).frame for side in (left, right)]
     kept = ["lo", "hi", *map(column, variables), *map(number, numbers)]
@@ -139,7 +139,7 @@ def compatible(left: Relation, right: Relation, reports: int) -> Column:
     if width == 1:
         return reduce(Column.__and__, terms, fn.col("lo") == fn.col("r_lo"))
     if width < reports:
-        # # An equality, by which Spark hashes or sorts: by the overlap alone it would compare all pairs.
+        # An equality, by which Spark hashes or sorts: by the overlap alone it would compare all pairs.
         terms.append(block("lo", width) == block("r_lo", width))
     overlap = (fn.col("lo") <= fn.col("r_hi")) & (fn.col("r_lo") <= fn.col("hi"))
     return reduce(Column.__and__, terms, overlap)
@@ -148,7 +148,7 @@ def compatible(left: Relation, right: Relation, reports: int) -> Column:
 def _same(name: str, left: Relation, right: Relation) -> Column:
     ours, theirs = fn.col(column(name)), fn.col("r_" + column(name))
     equal = ours == theirs
-    # # Unbound is compatible with every value (SPARQL 1.1, 18.3). Only where it may occur: Spark cannot hash by an OR.
+    # Unbound is compatible with every value (SPARQL 1.1, 18.3). Only where it may occur: Spark cannot hash by an OR.
     if name not in left.certain:
         equal = ours.isNull() | equal
     return equal if name in right.certain else theirs.isNull() | equal

@@ -55,7 +55,7 @@ def java_version(program: str) -> int | None:
     as starting a JVM takes longer.
     """
     try:
-        # # Resolved, because the ``java`` of a path is usually a link into the installation.
+        # Resolved, because the ``java`` of a path is usually a link into the installation.
         text = (Path(program).resolve().parents[1] / "release").read_text(encoding="utf-8", errors="replace")
         match = re.search(r'^JAVA_VERSION="([^"]+)"', text, re.MULTILINE)
     except (OSError, IndexError, RuntimeError):
@@ -151,7 +151,7 @@ def memory(group: Path = Path("/sys/fs/cgroup")) -> Memory:
         limit = int((group / "memory.max").read_text(encoding="ascii"))
         used = int((group / "memory.current").read_text(encoding="ascii"))
         cached = re.search(r"^inactive_file (\d+)$", (group / "memory.stat").read_text(encoding="ascii"), re.MULTILINE)
-        # # The group's usage includes the page cache, of which the kernel reclaims inactive pages when needed.
+        # The group's usage includes the page cache, of which the kernel reclaims inactive pages when needed.
         left = limit - used + (int(cached[1]) if cached else 0)
     except (OSError, ValueError):  # no such group, or no limit ("max")
         return Memory(total, free)

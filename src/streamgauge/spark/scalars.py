@@ -167,7 +167,7 @@ def fast(expression: Expression, relation: Relation) -> Typed | None:
             return Typed(relation.value(name).isNotNull(), "boolean")
         case Call("SAMETERM", (Var(name=one), Var(name=other))):
             return Typed(relation.value(one) == relation.value(other), "boolean")
-        # # Only the same IRI equals an IRI, and comparing with one is never an error: terms suffice.
+        # Only the same IRI equals an IRI, and comparing with one is never an error: terms suffice.
         case Call("=" | "!=" as operator, (Var(name=name), str(term))) if is_iri(term):
             return Typed(_COMPARISONS[operator](relation.value(name), fn.lit(term)), "boolean")
         case Call("!", (argument,)):
@@ -182,7 +182,7 @@ def fast(expression: Expression, relation: Relation) -> Typed | None:
 def _binary(operator: str, left: Expression, right: Expression, relation: Relation) -> Typed | None:
     if operator in ("&&", "||"):
         return _logical(operator, fast(left, relation), fast(right, relation))
-    # # Division too is Python's: a quotient of integers is a decimal.
+    # Division too is Python's: a quotient of integers is a decimal.
     if operator not in _COMPARISONS and operator not in _ARITHMETIC:
         return None
     pair = _promoted(left, right, relation)
@@ -268,12 +268,12 @@ def _batched(expression: Expression, relation: Relation, evaluate: Evaluate, res
 def _batch(expression: Expression, columns: dict[str, Column], evaluate: Evaluate, result: str) -> Column:
     names = tuple(columns)
     if not names:
-        # # A constant: the tasks need no Python for it.
+        # A constant: the tasks need no Python for it.
         return fn.lit(evaluate(expression, (), [()])[0]).cast(result)
 
     def compute(*arrays: pa.Array) -> pa.Array:
         rows = list(zip(*(array.to_pylist() for array in arrays), strict=True))
-        # # Rows repeat the same terms; each combination is evaluated once per batch.
+        # Rows repeat the same terms; each combination is evaluated once per batch.
         distinct = list(dict.fromkeys(rows))
         known = dict(zip(distinct, evaluate(expression, names, distinct), strict=True))
         return pa.array([known[row] for row in rows], pa.string() if result == "string" else pa.bool_())

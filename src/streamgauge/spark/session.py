@@ -51,14 +51,14 @@ def session(
 
 def _session(master: str | None, memory: str, shuffle: int | None, app: str, also: Mapping[str, str]) -> SparkSession:
     remote = connect_address(master)
-    # # Otherwise PySpark starts its workers with the ``python3`` of the path, which may lack Streamgauge.
+    # Otherwise PySpark starts its workers with the ``python3`` of the path, which may lack Streamgauge.
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     place = master or os.environ.get("MASTER", "local[*]")
     user = of_user()
     wanted = {"spark.driver.defaultJavaOptions": LATE, **OURS, PARTITIONS: str(shuffle or MIN_PARTITIONS)}
     builder = SparkSession.builder.appName(app)
     if remote:
-        # # Before PySpark imports its client, which would end the process without a package.
+        # Before PySpark imports its client, which would end the process without a package.
         if lack := connect_lack():
             raise SparkStartError(lack)
         connected = _created(_configured(builder.remote(remote), chosen(wanted, user)).getOrCreate, remote)

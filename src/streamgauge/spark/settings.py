@@ -58,7 +58,7 @@ def of_user(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
     words = shlex.split(environment.get("PYSPARK_SUBMIT_ARGS", ""))
     files = [value for name, value in _options(words) if name == "--properties-file"]
     settings = dict(_lines(Path(files[-1]) if files else home / "spark-defaults.conf"))
-    # # As in spark-submit, --conf goes before the file.
+    # As in spark-submit, --conf goes before the file.
     return settings | dict(value.split("=", 1) for name, value in _options(words) if name == "--conf" and "=" in value)
 
 

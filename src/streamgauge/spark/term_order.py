@@ -21,14 +21,14 @@ def chosen(
         stands.setdefault(row, set()).add(place)
     order = sorted(range(len(rows)), key=places_.__getitem__)
     if distinct:
-        # # A dict keeps the last value of a key: in reverse, the first occurrence of each row.
+        # A dict keeps the last value of a key: in reverse, the first occurrence of each row.
         order = list({rows[index]: index for index in reversed(order)}.values())
         order.sort(key=places_.__getitem__)
     end = len(order) if limit is None else min(offset + limit, len(order))
     if offset >= end:
         return []
     cuts = [at for at in (offset, end) if 0 < at < len(order)]
-    # # SPARQL does not define which of several equal rows DISTINCT keeps, and thereby not the row's place.
+    # SPARQL does not define which of several equal rows DISTINCT keeps, and thereby not the row's place.
     if distinct and cuts and any(len(several) > 1 for several in stands.values()):
         return None
     if any(_tied(rows, places_, order, at) for at in cuts):
@@ -51,7 +51,7 @@ def places(keys: Sequence[Row], descending: Sequence[bool]) -> list[Place]:
         for ranked, down in zip(columns, descending, strict=True):
             rank, decided = ranked[row]
             place.append(-rank if down else rank)
-            # # Where this key leaves the order open, later ones cannot decide it.
+            # Where this key leaves the order open, later ones cannot decide it.
             if not decided:
                 place += [0] * (len(descending) - len(place))
                 break

@@ -40,7 +40,7 @@ def ask(spark: "SparkSession", place: str, seconds: float | None = None) -> None
     limit = seconds or float(os.environ.get(LIMIT, SECONDS))
     tasks = max(1, min(_MAX_TASKS, cores(spark)))
     probe = fn.arrow_udf(_asked(), "string")
-    # # One row in each partition, and thereby one in each task.
+    # One row in each partition, and thereby one in each task.
     table = spark.range(0, tasks, 1, tasks).select(probe(fn.col("id")).alias("said"))
     try:
         replies = {row.said for row in _in_time(spark, table.collect, limit)}
@@ -106,7 +106,7 @@ def _in_time(spark: "SparkSession", job: Callable[[], T], seconds: float) -> T:
     failed: list[Exception] = []
 
     def work() -> None:
-        # # A tag belongs to the thread that adds it, so no other job is interrupted.
+        # A tag belongs to the thread that adds it, so no other job is interrupted.
         spark.addTag(_TAG)
         try:
             results.append(job())

@@ -51,7 +51,7 @@ def aggregate(
         return written(Value(INTEGER, len(present)))
     if function == "SAMPLE":
         return present[0] if present else None
-    # # An error among the values is one of SUM and AVG (18.5.1); COUNT and SAMPLE, above, pass over it.
+    # An error among the values is one of SUM and AVG (18.5.1); COUNT and SAMPLE, above, pass over it.
     if len(present) < len(terms):
         return None
     return total(present) if function == "SUM" else average(present)
@@ -104,14 +104,14 @@ def _real_mean(values: Iterable[Value], kind: int, over: int) -> float:
 def rounded(top: int, bottom: int, kind: int) -> float:
     """The xsd:float or xsd:double nearest to top / bottom (``bottom`` > 0), an infinity beyond its range."""
     try:
-        # # CPython divides integers of any size with a single, correct rounding.
+        # CPython divides integers of any size with a single, correct rounding.
         near = top / bottom
     except OverflowError:
         return math.inf if top > 0 else -math.inf
     if kind != FLOAT:
         return near
     above, below = near.as_integer_ratio()
-    # # The sign of what this rounding lost keeps ``single_of`` from rounding twice.
+    # The sign of what this rounding lost keeps ``single_of`` from rounding twice.
     apart = top * below - above * bottom
     return single_of(near, (apart > 0) - (apart < 0))
 

@@ -46,7 +46,7 @@ class BlankNodes:
         graphs = (self._dataset.default, *self._dataset.named.values())
         taken = [node for graph in graphs for node in graph.nodes if is_blank(node) or is_triple(node)]
         prefix = "made"
-        # # ``in``: a triple term contains the blank nodes of its parts.
+        # ``in``: a triple term contains the blank nodes of its parts.
         while any(f"_:{prefix}" in node for node in taken):
             prefix += "x"
         return prefix
@@ -463,7 +463,7 @@ class _Evaluation:
         rows = list(solutions)
         for key, descending in reversed(keys):
             value = self._valuation(key)
-            # # With ``reverse`` too, Python leaves equal rows in their order.
+            # With ``reverse`` too, Python leaves equal rows in their order.
             rows.sort(key=lambda row, value=value: _order_key(value(row)), reverse=descending)  # type: ignore[misc]
         return iter(rows)
 

@@ -85,7 +85,7 @@ def text(value: Value) -> str | None:
 def _real_text(value: Value) -> str:
     if 1e-6 <= abs(value.value) < 1e6:
         return text_of(value.kind, value.value)
-    # # From the shortest text: Decimal of the float itself would have all of its binary digits.
+    # From the shortest text: Decimal of the float itself would have all of its binary digits.
     sign, digits, exponent = Decimal(shortest(value.value, value.kind)).as_tuple()
     every = "".join(map(str, digits)).rstrip("0")
     place = int(exponent) + len(digits) - 1
@@ -130,11 +130,11 @@ CASTS: Final[dict[str, Cast]] = {
     f"<{XSD}{name}>": _cast(name, convert)
     for name, convert in {
         "integer": _of_number(INTEGER, int, finite=True),
-        # # Without the sign of -0, which xsd:decimal does not have.
+        # Without the sign of -0, which xsd:decimal does not have.
         "decimal": _of_number(DECIMAL, lambda number: Decimal(number) or Decimal(0), finite=True),
         "double": _of_number(DOUBLE, nearest_double),
         "float": _of_number(FLOAT, nearest_single),
-        # # Every comparison with NaN is false, and so is its boolean.
+        # Every comparison with NaN is false, and so is its boolean.
         "boolean": _of_number(BOOLEAN, lambda number: abs(number) > 0),
         "dateTime": _of_moment("dateTime", _DAYS, lambda at: at),
         "date": _of_moment("date", _DAYS, moments.start_of_day),
@@ -150,10 +150,10 @@ CASTS: Final[dict[str, Cast]] = {
 
 Operation = Callable[[Value, Value], Value | None]
 _DIGITS: Final = 18
-# # About 60,200 digits.
+# About 60,200 digits.
 _BITS: Final = 200_000
 _FAR: Final = Decimal("1e1000")
-# # Inexact is trapped, so that a longer result is an error and never a rounded number.
+# Inexact is trapped, so that a longer result is an error and never a rounded number.
 _BOUNDED: Final = Context(prec=60_000, Emax=MAX_EMAX, Emin=MIN_EMIN, traps=[Inexact, InvalidOperation])
 _DURATIONS: Final = frozenset({DURATION, MONTHS, SECONDS})
 _DATED: Final = frozenset({_DATE_TIME, _DATE, _TIME, MOMENTS["dateTimeStamp"]})
@@ -167,7 +167,7 @@ def _operation(plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Dec
         if kind > DOUBLE:
             return other(left, right)
         if kind == INTEGER:
-            # # A product has at most the bits of both factors together.
+            # A product has at most the bits of both factors together.
             if plain is mul and left.value.bit_length() + right.value.bit_length() > _BITS:
                 return None
             return Value(INTEGER, plain(left.value, right.value))
@@ -307,7 +307,7 @@ def real_quotient(left: float, right: float) -> float:
         return left / right
     if not left or math.isnan(left) or math.isnan(right):
         return math.nan
-    # # copysign sees the sign of -0.0; a comparison with 0 would not.
+    # copysign sees the sign of -0.0; a comparison with 0 would not.
     return math.copysign(math.inf, left) * math.copysign(1.0, right)
 
 

@@ -108,7 +108,7 @@ class IndexedGraph:
 
 
 def _part(triples: list[Triple]) -> IndexedGraph:
-    # # The whole graph has already dropped repetitions, unless it keeps them.
+    # The whole graph has already dropped repetitions, unless it keeps them.
     return IndexedGraph(triples, occurrences=True)
 
 
@@ -116,11 +116,11 @@ def _grouped(triples: list[Triple], positions: Positions) -> dict[Hashable, list
     if not positions:
         return {(): triples}
     index: defaultdict[Hashable, list[Triple]] = defaultdict(list)
-    # # One position gives the term itself, several a tuple: the keys of ``Index``.
+    # One position gives the term itself, several a tuple: the keys of ``Index``.
     key = itemgetter(*positions)
     for triple in triples:
         index[key(triple)].append(triple)
-    # # From now on a plain mapping, to which no look-up may add a key.
+    # From now on a plain mapping, to which no look-up may add a key.
     index.default_factory = None
     return index
 

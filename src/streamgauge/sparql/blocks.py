@@ -120,7 +120,7 @@ def _ordered(patterns: Sequence[TriplePattern], graph: IndexedGraph, bound: set[
     paths = [triple for triple in patterns if not _is_plain(triple)]
     for left, cost in ((plain, _cost), (paths, _open_ends)):
         while left:
-            # # An estimate may build an index, which the last pattern may not need.
+            # An estimate may build an index, which the last pattern may not need.
             best = min(left, key=lambda triple: cost(triple, graph, known)) if len(left) > 1 else left[0]
             left.remove(best)
             yield best
@@ -205,11 +205,11 @@ def _planned(
     step = _step(first, graph, slots)
     names = (*names, *(var.name for var in dict.fromkeys(triple_variables(first)) if var.name not in slots))
     rest, all_names = _planned(others, graph, names, tests)
-    # # A single remaining pattern is one look-up per solution already.
+    # A single remaining pattern is one look-up per solution already.
     if len(others) > 1:
         needed = {var.name for triple in others for var in triple_variables(triple)}
         shared = [place for place, name in enumerate(names) if name in needed]
-        # # Without shared variables nothing could be grouped; with all of them, no two different solutions would agree.
+        # Without shared variables nothing could be grouped; with all of them, no two different solutions would agree.
         if 0 < len(shared) < len(names):
             rest = _Rest(others, graph, names, shared, tests, rest)
     following = rest
@@ -321,7 +321,7 @@ def _extending(
 
         candidates = equal
     if not fresh:
-        # # In a bag a triple may occur more than once, and each occurrence is a solution.
+        # In a bag a triple may occur more than once, and each occurrence is a solution.
         return lambda rows: chain.from_iterable([row] * len(candidates(row)) for row in rows)
     if len(fresh) == 1:
         (place,) = fresh
@@ -329,7 +329,7 @@ def _extending(
     if len(fresh) == 2:
         place, other = fresh
         return lambda rows: ((*row, triple[place], triple[other]) for row in rows for triple in candidates(row))
-    # # All three positions are fresh, so the triple itself is what the solution gains.
+    # All three positions are fresh, so the triple itself is what the solution gains.
     return lambda rows: (row + triple for row in rows for triple in candidates(row))
 
 
@@ -342,7 +342,7 @@ def _path_step(triple: TriplePattern, graph: IndexedGraph, slots: Mapping[str, i
     walks = PathWalks(graph)
     if isinstance(subject, str):
         far = item if isinstance(item, str) else None
-        # # From a constant: one walk serves all solutions.
+        # From a constant: one walk serves all solutions.
         ends = walks.ends(path, subject, True, True, far)
         return _walked(lambda _row: ends, item, slots)
     if isinstance(item, str):
@@ -379,7 +379,7 @@ def _everywhere(walks: PathWalks, path: Path, loop: bool) -> _Step:
     pairs: list[_Tuple] | None = None
 
     def between() -> Iterator[_Tuple]:
-        # # Sorted, because the order of a set of strings changes from process to process.
+        # Sorted, because the order of a set of strings changes from process to process.
         for start in sorted(walks.graph.nodes):
             for end, count in walks.ends(path, start, True, False, None).items():
                 if not loop or start == end:

@@ -91,7 +91,7 @@ def _equal_triples(left: Value, right: Value) -> bool | None:
     """``=`` of triple terms, by their components (SPARQL 1.2, 17.3)."""
     pairs = zip(triple_parts(left.value), triple_parts(right.value), strict=True)
     answers = [equal(one, other) for one, other in pairs]
-    # # A component that differs decides, whatever errors the others are.
+    # A component that differs decides, whatever errors the others are.
     return False if False in answers else None if None in answers else True
 
 
@@ -214,7 +214,7 @@ def descending(part: Any) -> Any:
     if isinstance(part, str):
         return part.encode("utf-8", "surrogatepass").translate(_INVERTED) + b"\xff"
     if isinstance(part, Decimal):
-        # # Unary minus would round to the precision of the thread's decimal context.
+        # Unary minus would round to the precision of the thread's decimal context.
         return part.copy_negate()
     if isinstance(part, int | float):
         return -part
@@ -224,7 +224,7 @@ def descending(part: Any) -> Any:
 def _literal_key(value: Value) -> tuple[Any, ...]:
     kind = value.kind
     if kind <= DOUBLE:
-        # # NaN, the only value unequal to itself, would leave a sorted list in no order.
+        # NaN, the only value unequal to itself, would leave a sorted list in no order.
         return (INTEGER, 1, 0) if value.value != value.value else (INTEGER, 0, value.value)
     family = _FAMILY.get(kind, kind)
     if family in (BOOLEAN, STRING, TAGGED):

@@ -118,7 +118,7 @@ class _Compiler:
 
     def __init__(self, expression: Expression, access: _Access) -> None:
         self._access = access
-        # # EXISTS and extensions are not counted: each of their calls has to be made.
+        # EXISTS and extensions are not counted: each of their calls has to be made.
         calls = Counter(part for part in every_expression(expression) if isinstance(part, Call) and is_pure(part))
         self._repeated = {call for call, count in calls.items() if count > 1}
         self._steps: dict[Expression, _Step] = {}
@@ -174,7 +174,7 @@ def _once(step: _Step) -> _Step:
 
     def run(solution: Any, exists: ExistsTest | None) -> Value | None:
         nonlocal last, value
-        # # ``last`` keeps the solution alive, so no later one can have its identity.
+        # ``last`` keeps the solution alive, so no later one can have its identity.
         if solution is not last:
             value = step(solution, exists)
             last = solution
@@ -306,7 +306,7 @@ def _in(steps: Sequence[_Step]) -> _Step:
 
     def run(solution: Any, exists: ExistsTest | None) -> Value | None:
         member, error = first(solution, exists), False
-        # # An empty list compares nothing, so that IN is false even for an error.
+        # An empty list compares nothing, so that IN is false even for an error.
         if member is None and others:
             return None
         for step in others:

@@ -195,7 +195,7 @@ def _beside(place: int) -> Function:
         pair = _compatible(one, other)
         if pair is None:
             return None
-        # # Python refuses to part at the empty string, which SPARQL finds at the beginning.
+        # Python refuses to part at the empty string, which SPARQL finds at the beginning.
         parts = pair[0].partition(pair[1]) if pair[1] else ("", "found", pair[0])
         return _like(one, parts[place]) if parts[1] else Value(STRING, "")
 
@@ -262,7 +262,7 @@ def _hash(name: str) -> Function:
     def run(value: Value) -> Value | None:
         if value.kind != STRING:
             return None
-        # # Otherwise a Python in FIPS mode refuses MD5.
+        # Otherwise a Python in FIPS mode refuses MD5.
         return Value(STRING, hashlib.new(name, value.value.encode(), usedforsecurity=False).hexdigest())
 
     return run
@@ -285,9 +285,9 @@ def _rounding(exact: Callable[[Decimal], Decimal], real: Callable[[float], int])
         if kind == INTEGER or (kind in (FLOAT, DOUBLE) and not math.isfinite(number)):
             return Value(kind, number)
         if kind == DECIMAL:
-            # # -0.5 is rounded to -0, which xsd:decimal does not have.
+            # -0.5 is rounded to -0, which xsd:decimal does not have.
             return Value(DECIMAL, exact(number) or Decimal(0))
-        # # math.ceil and math.floor return integers, which have no -0.
+        # math.ceil and math.floor return integers, which have no -0.
         return Value(kind, math.copysign(float(real(number)), number))
 
     return run
@@ -296,7 +296,7 @@ def _rounding(exact: Callable[[Decimal], Decimal], real: Callable[[float], int])
 def _half_up(number: float) -> int:
     """The nearest integer, with ties rounded up: -2.5 to -2 (F&O 3.1, 4.4.4)."""
     below = math.floor(number)
-    # # Not floor(number + 0.5): for 0.49999999999999994 that sum is rounded to 1.
+    # Not floor(number + 0.5): for 0.49999999999999994 that sum is rounded to 1.
     return below + (number - below >= 0.5)
 
 
@@ -368,7 +368,7 @@ ONE: Final[dict[str, Function]] = {
     "STRLEN": _on_text(lambda _value, text: Value(INTEGER, len(text))),
     "UCASE": _on_text(lambda value, text: _like(value, text.upper())),
     "LCASE": _on_text(lambda value, text: _like(value, text.lower())),
-    # # The unreserved marks of RFC 3986; by default ``quote`` would also leave slashes.
+    # The unreserved marks of RFC 3986; by default ``quote`` would also leave slashes.
     "ENCODE_FOR_URI": _on_text(lambda _value, text: Value(STRING, quote(text, safe="-_.~", errors="replace"))),
     **{name: _hash(name) for name in ("MD5", "SHA1", "SHA256", "SHA384", "SHA512")},
     "ABS": _abs,

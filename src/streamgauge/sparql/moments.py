@@ -83,7 +83,7 @@ class LocalFields:
 
 def day_number(year: int, month: int, day: int) -> int:
     """The proleptic Gregorian ordinal: 0001-01-01 is 1. Every 400 years have 146,097 days."""
-    # # ``date`` has the years 1 to 9999 only, but the calendar repeats every 400 years.
+    # ``date`` has the years 1 to 9999 only, but the calendar repeats every 400 years.
     era, rest = divmod(year - 1, 400)
     return era * 146_097 + date(rest + 1, month, day).toordinal()
 
@@ -150,7 +150,7 @@ def fields(at: Moment) -> LocalFields:
 def _days(at: Moment) -> tuple[Decimal, Decimal]:
     """The whole days of local time, and the seconds of the last one."""
     day, seconds = _EXACT.divmod(at.local, Decimal(DAY))
-    # # Unlike that of integers, the division of Decimals truncates towards zero.
+    # Unlike that of integers, the division of Decimals truncates towards zero.
     return (_EXACT.subtract(day, Decimal(1)), _EXACT.add(seconds, Decimal(DAY))) if seconds < 0 else (day, seconds)
 
 
@@ -267,7 +267,7 @@ def plain(number: Decimal) -> str:
 def write_date_time(at: Moment, kind: str) -> str:
     """The canonical form of a moment, in its own zone."""
     now = fields(at)
-    # # The width of a format counts the sign as well.
+    # The width of a format counts the sign as well.
     sign, year = ("-" if now.year < 0 else ""), f"{abs(now.year):04d}"
     second = plain(now.second)
     clock = f"{now.hour:02d}:{now.minute:02d}:{second if now.second >= 10 else f'0{second}'}"

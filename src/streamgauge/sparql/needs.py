@@ -143,7 +143,7 @@ class Needs:
         """The partial solutions extended by the patterns, those with the most known terms first."""
         left = list(patterns)
         while left:
-            # # Only what every partial solution binds: after UNION some leave variables unbound.
+            # Only what every partial solution binds: after UNION some leave variables unbound.
             names = frozenset.intersection(*map(frozenset, known)) if known else frozenset()
             best = min(left, key=lambda triple: _open_places(triple, names))
             left.remove(best)
@@ -157,7 +157,7 @@ class Needs:
         return self._path(triple.predicate, triple.subject, triple.object, known, graph)
 
     def _bounded(self, solutions: Iterable[Solution]) -> _Known:
-        # # One more than allowed shows that there are too many, before all of them are computed.
+        # One more than allowed shows that there are too many, before all of them are computed.
         known = list(islice(solutions, self.most + 1))
         if len(known) > self.most:
             raise TooManySolutionsError(
@@ -188,7 +188,7 @@ class Needs:
         answer = self._answers.get(key)
         self.looks.spend(1)
         if answer is not None:
-            # # Cached facts are free to read, but their solutions have to be computed all the same.
+            # Cached facts are free to read, but their solutions have to be computed all the same.
             self.looks.spend(len(answer))
             return answer
         answer = self._answers[key] = list(self._fetched(graph, subject, predicate, end))
@@ -197,7 +197,7 @@ class Needs:
     def _fetched(
         self, graph: Node | None, subject: Term | None, predicate: Term | None, end: Term | None
     ) -> Iterator[_Match]:
-        # # A variable may be bound to a literal by another pattern, but no triple begins with one.
+        # A variable may be bound to a literal by another pattern, but no triple begins with one.
         if subject is not None and is_literal(subject):
             return
         of_facts = graph is None and self.graphs.default is None

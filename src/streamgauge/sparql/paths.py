@@ -72,7 +72,7 @@ class PathWalks:
             following: Counter[Term] = Counter()
             for node, times in reached.items():
                 for end, count in self.ends(step, node, forward, near and first, far if last else None).items():
-                    # # A sequence is a join, in which multiplicities multiply.
+                    # A sequence is a join, in which multiplicities multiply.
                     following[end] += times * count
             reached = following
         return reached

@@ -59,7 +59,7 @@ class Pattern:
         self._quick: re.Pattern[str] | None = None
         if not flags and _CALM.fullmatch(text):
             with suppress(re.error):  # such as "*" and "[]", which elementpath refuses
-                # # Python's ``$`` also matches before a newline at the end, that of XPath does not.
+                # Python's ``$`` also matches before a newline at the end, that of XPath does not.
                 self._quick = re.compile(text.replace("$", r"\Z"))
         self._general: Any = None
         self._source = text, flags
@@ -104,7 +104,7 @@ def pattern(text: str, flags: str = "") -> Pattern:
     """The compiled pattern, cached; PatternError, also cached, for an invalid one."""
     compiled = _known(text, flags)
     if isinstance(compiled, PatternError):
-        # # A cached exception would collect the traceback of each raise, and keep its frames alive.
+        # A cached exception would collect the traceback of each raise, and keep its frames alive.
         raise compiled.with_traceback(None)
     return compiled
 
@@ -127,7 +127,7 @@ def expanded(text: str) -> int:
         counted = _COUNTED.match(text, at)
         if counted is not None:
             low, comma, high = counted.groups()
-            # # Nine digits exceed MAX_STATES already; int() of a text of any length would be slow.
+            # Nine digits exceed MAX_STATES already; int() of a text of any length would be slow.
             times = max(1, int(low[:9]) + 1 if comma and not high else int((high or low)[:9]))
             totals[-1] += last * (times - 1)
             last, at = last * times, counted.end()
@@ -194,7 +194,7 @@ def _compiled(text: str, flags: str) -> Any:
     source = re.escape(text) if "q" in flags else _translated(_prepared(text, "x" in flags), flags)
     inline = "".join(flag for flag in "ims" if flag in flags)
     options = re2.Options()
-    # # RE2 would report a pattern that it refuses on standard error.
+    # RE2 would report a pattern that it refuses on standard error.
     options.log_errors = False
     try:
         near = source.replace(_END, r"\z").replace(_LINE, "^")
@@ -227,7 +227,7 @@ class _Limited:
     def _timed(self, match: Callable[..., Any], text: str) -> Any:
         if not self.slow:
             try:
-                # # ``concurrent`` releases the interpreter's lock while it matches.
+                # ``concurrent`` releases the interpreter's lock while it matches.
                 return match(text, timeout=_SECONDS, concurrent=True)
             except TimeoutError:
                 self.slow = True

@@ -23,7 +23,7 @@ def change(operation: UpdateOperation, facts: Facts, limit: int, looks: Looks) -
     if operation.where is None:
         return list(operation.removed), list(operation.added)
     solutions = _solutions(operation, facts, limit, looks)
-    # # Before the templates are filled, so that a refused update never makes these triples.
+    # Before the templates are filled, so that a refused update never makes these triples.
     looks.spend(len(solutions) * (len(operation.delete) + len(operation.insert)))
     numbers = count()
 
@@ -76,7 +76,7 @@ def together(
         deleted, inserted = change(operation, seen, limit, counted)
         # Deletions first (SPARQL 1.1 Update, 3.1.3): a triple that an operation deletes and inserts is in the result.
         for triple in deleted:
-            # # An earlier operation of the same request may have inserted it.
+            # An earlier operation of the same request may have inserted it.
             added.pop(triple, None)
             removed[triple] = None
         added |= dict.fromkeys(inserted)

@@ -127,7 +127,7 @@ def _literal(term: Term) -> Value:
     value = reader(unescaped(term[1:close])) if close <= MAX_NUMBER_CHARACTERS or name not in _NUMERIC else None
     if value is None:
         return Value(ILL, term, term)
-    # # The literal is kept, so that a value that is only passed on is written as it was.
+    # The literal is kept, so that a value that is only passed on is written as it was.
     value.term = term
     return value
 
@@ -148,7 +148,7 @@ def whole(text: str) -> int | None:
 
 def point(text: str) -> Decimal | None:
     """The value of an exact xsd:decimal."""
-    # # Without the sign of -0, which xsd:decimal does not have.
+    # Without the sign of -0, which xsd:decimal does not have.
     return (Decimal(text) or Decimal(0)) if _POINT.fullmatch(text) else None
 
 
@@ -276,7 +276,7 @@ def text_of(kind: int, content: Any) -> str:
 
 def digits(number: int) -> str:
     """The decimal digits of an integer of any size."""
-    # # str() raises ValueError for more than 4,300 digits (sys.set_int_max_str_digits).
+    # str() raises ValueError for more than 4,300 digits (sys.set_int_max_str_digits).
     return str(number) if -(1 << 4096) < number < 1 << 4096 else f"{Decimal(number):f}"
 
 
@@ -293,7 +293,7 @@ def shortest(number: float, kind: int) -> str:
     """The fewest digits that read back as the same finite number, in Python's notation."""
     if kind == DOUBLE:
         return repr(number)
-    # # Any six digits survive a 32-bit float, and nine always tell two of them apart.
+    # Any six digits survive a 32-bit float, and nine always tell two of them apart.
     for length in (6, 7, 8):
         text = f"{number:.{length}g}"
         if _reads_back(text, number):

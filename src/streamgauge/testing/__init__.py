@@ -21,6 +21,6 @@ def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}: it has {', '.join(__all__)}")
     value = getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
-    # # A module's ``__getattr__`` is only called for names that the module lacks (PEP 562).
+    # A module's ``__getattr__`` is only called for names that the module lacks (PEP 562).
     globals()[name] = value
     return value

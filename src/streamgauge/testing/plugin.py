@@ -52,7 +52,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if _TASK not in metafunc.fixturenames:
         return
     if (selected := metafunc.config.stash.get(_SELECTION, None)) is None:
-        # # Without any parameter pytest would take the argument for a fixture that does not exist.
+        # Without any parameter pytest would take the argument for a fixture that does not exist.
         metafunc.parametrize(_TASK, [pytest.param(None, marks=pytest.mark.skip(reason=_NOBODY), id="no engine")])
         return
     metafunc.parametrize(_TASK, selected[1], ids=[task.name for task in selected[1]])

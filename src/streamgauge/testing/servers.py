@@ -85,7 +85,7 @@ def _serving(app: ASGIApp, leave: Callable[[], None], name: str) -> Iterator[str
     """The address of an application, served by a thread until the context ends; ServerError."""
     # ``Serving`` sets the switch interval of the process, which other tests share.
     switching = sys.getswitchinterval()
-    # # The thread puts its address here, or the error that kept it from starting.
+    # The thread puts its address here, or the error that kept it from starting.
     addresses: Queue[str | BaseException] = Queue()
     server = Serving(app, "127.0.0.1", 0, leave, addresses.put)
     thread = Thread(target=_run, args=(server, addresses.put), name=f"streamgauge-{name}", daemon=True)

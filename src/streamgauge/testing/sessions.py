@@ -95,7 +95,7 @@ class RecordedSession:
         self.close()
 
     def _push(self, element: StreamElement) -> None:
-        # # Several streams are fed one after the other, and their own numbers may repeat.
+        # Several streams are fed one after the other, and their own numbers may repeat.
         numbered = replace(element, sequence=len(self._stream))
         self._stream.append(numbered)
         self._time = max(self._time, element.time)

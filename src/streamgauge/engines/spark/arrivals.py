@@ -142,7 +142,7 @@ def _came(file: str, streams: frozenset[str], predicates: Sequence[Term]) -> Fil
 
 def _nothing(file: str, ends: bool, stream: str | None = None, kinds: int = 0) -> FileArrivals:
     """The neutral element of ``joined``: a chunk without rows of the query's streams."""
-    # # EARLY is below every time and -EARLY above: no maximum or minimum is ever one of them.
+    # EARLY is below every time and -EARLY above: no maximum or minimum is ever one of them.
     return FileArrivals(file, stream, ends, 0, -EARLY, EARLY, (-EARLY, -EARLY), EARLY, True, True, (0,) * kinds)
 
 
@@ -207,7 +207,7 @@ def own_rows(rows: "pa.Table | pa.RecordBatch", streams: frozenset[str]) -> "pa.
 
 def _counts(column: pa.DictionaryArray, predicates: Sequence[Term]) -> tuple[int, ...]:
     """The number of occurrences of each of these predicates."""
-    # # Over the codes of the dictionary, so that no term is compared.
+    # Over the codes of the dictionary, so that no term is compared.
     counts = np.bincount(column.indices.to_numpy(), minlength=len(column.dictionary)).tolist()
     present = dict(zip(column.dictionary.to_pylist(), counts, strict=True))
     return tuple(present.get(name, 0) for name in predicates)
@@ -236,7 +236,7 @@ def arrived_remotely(session: SparkSession, files: Sequence[str], streams: froze
     counting = fn.arrow_udtf(_counting(ends, streams), returnType=from_arrow_schema(_COUNTED))
     rows = counting(narrow.asTable()).toArrow().to_pylist()
     names = {_name(file): file for file in files}
-    # # Tasks return parts of a file in any order, but only neighbours can be joined.
+    # Tasks return parts of a file in any order, but only neighbours can be joined.
     parts = sorted((_of_row(names[row["file"]], row) for row in rows), key=lambda part: (part.file, part.begin))
     came = [reduce(joined, group) for _, group in groupby(parts, key=lambda part: part.file)]
     own = narrow.filter(fn.col("stream").isin(*sorted(streams)))
@@ -270,7 +270,7 @@ def _counting(ends: bool, streams: frozenset[str]) -> type:
 def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
     """(file, rows) for each run of rows from one file."""
     files = batch.column("file").dictionary_encode()
-    # # No code is -1, so both ends of the batch are borders.
+    # No code is -1, so both ends of the batch are borders.
     borders = np.flatnonzero(np.diff(files.indices.to_numpy(), prepend=-1, append=-1))
     for low, high in pairwise(borders.tolist()):
         yield files[low].as_py(), batch.slice(low, high - low)

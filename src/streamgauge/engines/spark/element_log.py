@@ -45,11 +45,11 @@ class Landing:
         """Write a file every ``every_s`` seconds, or when it is full, until the source ends."""
         self.folder.mkdir(parents=True, exist_ok=True)
         files, number = self._known()
-        # # Bounded, so that a source that is faster than the disk waits.
+        # Bounded, so that a source that is faster than the disk waits.
         queue: Queue[StreamElement | None] = Queue(MAX_FILE_ELEMENTS)
         reading = threading.Thread(target=self._kept, args=(partial(self._read, queue, number),), daemon=True)
         reading.start()
-        # # The reader is a thread of its own, so that files are written in time even while the source is silent.
+        # The reader is a thread of its own, so that files are written in time even while the source is silent.
         ended = self.clock()
         while (element := self._next(queue)) is not None:
             if isinstance(element, StreamElement):
@@ -65,7 +65,7 @@ class Landing:
             for element in islice(items, known if self.skip else 0, None):
                 queue.put(element)
         finally:
-            # # After an error too, or ``run`` would wait for ever.
+            # After an error too, or ``run`` would wait for ever.
             queue.put(None)
 
     def _next(self, queue: "Queue[StreamElement | None]") -> StreamElement | Empty | None:

@@ -172,7 +172,7 @@ class Evaluation:
         if self._semantics.answers is Counting.SET:
             net = _of_sets(report, net, terms)
         sign = 1 if (self._query.r2s or self._semantics.r2s) is R2S.ISTREAM else -1
-        # # Rows that changed in the other direction are not sent by this operator.
+        # Rows that changed in the other direction are not sent by this operator.
         copies = np.maximum(sign * net.to_numpy(), 0)
         places = pa.array(np.repeat(np.arange(len(copies)), copies))
         tables = self._apart(report.take(places), [column.take(places) for column in terms], len(wanted))
@@ -183,7 +183,7 @@ class Evaluation:
 
     def _answered(self, pane_rows: PaneRows, due: Sequence[DueReport], compiling: Compiling) -> pa.Table:
         """The result of a plan on these files, recompiled if their datatypes have changed."""
-        # # A query that reads times shows them, so they cannot be relative.
+        # A query that reads times shows them, so they cannot be relative.
         base = 0 if self._absolute else due[0].instant
         rows = self._shown.show(pane_rows, base)
         shape = tuple(_from(base, report) for report in due)
@@ -201,7 +201,7 @@ class Evaluation:
         if known is None or not self._lasting:
             fit(self._spark, pane_rows.rows)
             return compiling(rows, shape, known).toArrow()
-        # # Half the bits: the joins are chosen anew at each power of four.
+        # Half the bits: the joins are chosen anew at each power of four.
         signature = tuple(known.kinds.items()), known.repeated, sum(pane_rows.counted).bit_length() // 2
         key = (compiling, tuple(shape), pane_rows.ends, pane_rows.stream, signature)
         if key not in self._plans:
@@ -229,7 +229,7 @@ class Evaluation:
         """One table for each report, in order."""
         names = ["report", *(f"c{index}" for index in range(len(terms)))]
         table = pa.table([report, *terms], names=names)
-        # # By the terms as well, so that a repeated batch writes its rows in the same order, under the same keys.
+        # By the terms as well, so that a repeated batch writes its rows in the same order, under the same keys.
         table = table.take(pc.sort_indices(table, sort_keys=[(name, "ascending") for name in names]))
         borders = np.searchsorted(table.column(0).to_numpy(), np.arange(count + 1))
         plain = table.drop_columns(["report"])

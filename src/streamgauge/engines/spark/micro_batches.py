@@ -130,13 +130,13 @@ class Batches:
     def _do(self, bring: Callable[[State], Sequence[PartFile]], batch: int) -> None:
         before = self._begun(self._log.before(batch))
         came = replace(self._taken(bring(before), before, batch), batch=batch)
-        # # Batches have even numbers, drains odd ones: neither replaces the other's files.
+        # Batches have even numbers, drains odd ones: neither replaces the other's files.
         done = self._written(self._closed(2 * batch, before, came, self._upto(came)))
         # After the answers: a crash in between repeats the batch, whose answers replace the first ones.
         self._log.commit(done.after)
         self._panes.delete(before, done.after)
         if done.instants:
-            # # The plan has been compiled by a real report.
+            # The plan has been compiled by a real report.
             self._rehearsals = 0
         elif self._rehearsals:
             self._rehearse(done.after)
@@ -416,7 +416,7 @@ class Emitted:
             instants.append(reported.due.instant)
             rows = tuple(zip(*(column.to_pylist() for column in reported.rows.columns), strict=True))
             if not reported.rows.num_columns:
-                # # Without columns, zip gives no rows at all.
+                # Without columns, zip gives no rows at all.
                 rows = ((),) * len(reported.rows)
             scope = (reported.due.start, reported.due.end)
             bags = [(row,) for row in rows] if self._grain is Grain.ROW and rows else [rows]

@@ -87,9 +87,9 @@ class ShownFrame:
         inside = root / f"base={base}"
         inside.mkdir(parents=True)
         for number, file in enumerate(pane_rows.files):
-            # # Numbered, because files of different batches may have the same name.
+            # Numbered, because files of different batches may have the same name.
             (inside / f"{number:06}.parquet").symlink_to(Path(file).absolute())
-        # # Without a file, Spark would find no partition and thereby no base.
+        # Without a file, Spark would find no partition and thereby no base.
         if not pane_rows.files:
             with writer(inside / "none.parquet", SCHEMA):
                 pass
@@ -126,7 +126,7 @@ def streaming(spark: SparkSession, folder: str, per_batch: int) -> DataFrame:
 def files_of(batch: DataFrame) -> list[str]:
     """The files of a micro-batch, from its plan, without a job."""
     partitions = batch._jdf.queryExecution().toRdd().partitions()
-    # # A set: Spark splits large files, so several partitions may name one.
+    # A set: Spark splits large files, so several partitions may name one.
     return sorted({_path(file.urlEncodedPath()) for partition in partitions for file in partition.files()})
 
 

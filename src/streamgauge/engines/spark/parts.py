@@ -47,7 +47,7 @@ class PartFiles:
         for before, after in pairwise(parts):
             if after.lowest <= before.highest:
                 raise _out_of_order(after, f"{before.highest} of {before.file}")
-        # # As many as were taken before; any further one lies behind what has been answered.
+        # As many as were taken before; any further one lies behind what has been answered.
         passed = [part for part in parts if part.lowest < first]
         if len(passed) > taken:
             late = next((part for part in reversed(passed) if part.file in named), passed[-1])

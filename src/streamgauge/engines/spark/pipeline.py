@@ -79,14 +79,14 @@ class RunFolder:
         heads: list[pa.Table] = []
         answers = self._rows(done, heads)
         first = next(answers, None)
-        # # A batch without reports writes no part files.
+        # A batch without reports writes no part files.
         if first is not None:
             tables.write_groups(self._root / "rows.parquet", part, tables.ROWS, chain([first], answers))
             tables.write_groups(self._root / "answers.parquet", part, tables.ANSWERS, heads)
         if after.passed is not None and after.passed != done.before.passed:
             fed = Fed(_ADVANCE, after.passed, self._began, self._began)
             self._part("fed", part, tables.records_table("fed", (fed,)))
-        # # Only now, because ``heads`` is filled while the rows are written.
+        # Only now, because ``heads`` is filled while the rows are written.
         instants = [instant for table in heads for instant in table.column("instant").to_pylist()]
         self._part("batches", part, self._batch(done, len(instants)))
         self._began = self._clock()
@@ -146,7 +146,7 @@ class MessageSink:
         """Send a batch's rows; SourceError if some were not delivered, so that the batch is repeated."""
         answers = chain.from_iterable(done.groups)
         first = next(answers, None)
-        # # No sink is opened, and no broker contacted, for a batch without answers.
+        # No sink is opened, and no broker contacted, for a batch without answers.
         if first is None:
             return []
         instants = []
@@ -191,7 +191,7 @@ def _rows(reports: Sequence[ReportRows], first: int) -> pa.Table:
     total, width = int(sizes.sum()), reports[0].rows.num_columns
     together = pa.concat_tables([report.rows for report in reports]).combine_chunks()
     flat = pa.chunked_array([chunk for column in together.columns for chunk in column.chunks], pa.string())
-    # # ``flat`` has one column after the other, a row's cells ``total`` apart; lists need them side by side.
+    # ``flat`` has one column after the other, a row's cells ``total`` apart; lists need them side by side.
     places = np.arange(total * width).reshape(width, total).T.ravel()
     values = flat.take(pa.array(places)).combine_chunks()
     lists = pa.ListArray.from_arrays(pa.array(np.arange(total + 1) * width, pa.int32()), values)
@@ -422,7 +422,7 @@ def claim(job: Job) -> int:
     file = job.checkpoint / "job.json"
     identity = {"query": job.text, "semantics": encode(job.semantics), "source": job.source, "sink": job.sink}
     identity |= {"latency": job.latency, "moves": str(job.moves)}
-    # # Through JSON, so that it has the types of what was read.
+    # Through JSON, so that it has the types of what was read.
     data = json.loads(json.dumps({"format": "streamgauge stream", "version": VERSION, **identity}))
     if not file.exists():
         started = time.time_ns()

@@ -33,11 +33,11 @@ SHORTEST: Final = 1_000
 
 _KNOWN: Final = {"from", "brokers", "sasl", "ca", "stream", "form", "bad"}
 SETTINGS: Final = {
-    # # In SPARQL an error concerns one solution and is null here; under ANSI rules it would end the job.
+    # In SPARQL an error concerns one solution and is null here; under ANSI rules it would end the job.
     "spark.sql.ansi.enabled": "false",
-    # # Otherwise Spark rounds decimals whose digits exceed 38 to fewer places.
+    # Otherwise Spark rounds decimals whose digits exceed 38 to fewer places.
     "spark.sql.decimalOperations.allowPrecisionLoss": "false",
-    # # One task has the state (``threads``).
+    # One task has the state (``threads``).
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.streaming.stateStore.providerClass": (
         "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
@@ -133,7 +133,7 @@ def choose(job: Job) -> LatencyChoice:
         jars = connector()
     except JvmError as error:
         return LatencyChoice(f"Spark's Kafka connector is not available: {error}")
-    # # Last, because it contacts the broker.
+    # Last, because it contacts the broker.
     count = partitions(job)
     return LatencyChoice(refuse_partitions(job, count), jars, threads(job, count))
 

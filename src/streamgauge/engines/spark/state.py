@@ -122,13 +122,13 @@ class Closes:
                 f"time jumps to {upto} ms, which makes {total:,} reports due, more than {MAX_REPORTS_DUE:,}: "
                 "start nearer to the stream (another t0) or take a larger slide"
             )
-        # # Windows that close at the same instant are one report.
+        # Windows that close at the same instant are one report.
         return (instant for instant, _ in groupby(merge(*ranges)))
 
     def _reports(self, instant: int) -> bool:
         semantics = self.semantics
         if closing(semantics):
-            # # A period is counted from t0, at which nothing has been seen yet.
+            # A period is counted from t0, at which nothing has been seen yet.
             since = instant - self.t0
             return semantics.period is None or (since > 0 and since % semantics.period == 0)
         whole = any(instant >= self._looks(window).whole_from() for window in self.query.windows)
@@ -213,7 +213,7 @@ class StateLog:
 
     def before(self, batch: int) -> State:
         """The state at the start of batch ``batch``: after the previous batch, or after its drain if there was one."""
-        # # The drain of a batch comes after it, so its record is the later one.
+        # The drain of a batch comes after it, so its record is the later one.
         for name in (f"{batch - 1:06}-drained.json", f"{batch - 1:06}.json"):
             if (file := self.folder / name).exists():
                 return _state(read_json(file, _FORMAT, 1)["state"])

@@ -180,5 +180,5 @@ def _limited(start: Mapping[str, int], ends: Mapping[str, int], limit: ReadLimit
     total = sum(waiting.values())
     if total <= limit.max_rows:
         return dict(ends)
-    # # Rounded up, so that a partition with a small backlog is read too.
+    # Rounded up, so that a partition with a small backlog is read too.
     return {name: start.get(name, 0) + -(-count * limit.max_rows // total) for name, count in waiting.items()}

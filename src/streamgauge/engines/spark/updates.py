@@ -143,7 +143,7 @@ def plan(messages: DataFrame, query: ContinuousQuery, semantics: Semantics, name
     rows_in = elements(messages, query.streams[0], semantics.t0).withColumn(
         "start", _active(fn.col("t"), window, semantics)
     )
-    # # Where windows slide by more than their size, no window is open in between.
+    # Where windows slide by more than their size, no window is open in between.
     rows_in = rows_in.filter(fn.col("start") <= fn.col("t")).withColumn(
         "found", _matched(matched, fn.col("triples"), solutions)
     )
@@ -327,7 +327,7 @@ def _grouped(
     rows = data_frame.select(*_PLACE, "t", fn.explode(_marked(names, solutions)).alias("m"))
     timed = window.kind != "landmark"
     if timed:
-        # # A solution counts in each window that its time is in, so overlapping windows have a state each.
+        # A solution counts in each window that its time is in, so overlapping windows have a state each.
         rows = rows.withColumn("start", fn.explode(_holding(fn.col("t"), window, semantics)))
         rows = rows.withColumn("end", fn.timestamp_millis(fn.col("start") + window.size))
         rows = rows.withWatermark("end", f"{window.size} milliseconds")
@@ -365,7 +365,7 @@ def _marked(names: list[str], solutions: SolutionFields) -> Column:
             terms = solutions.of(other)[0]
             return reduce(Column.__and__, (terms[name] == own[name] for name in names), fn.lit(True))
 
-        # # ``place`` counts from 0 and Spark's slice from 1, so place + 2 is the next solution.
+        # ``place`` counts from 0 and Spark's slice from 1, so place + 2 is the next solution.
         later = fn.slice(marks, place + 2, fn.size(marks))
         return fn.struct(row.alias("row"), place.alias("place"), (~fn.exists(later, same)).alias("last"))
 

@@ -132,7 +132,7 @@ def expand(template: str, values: Mapping[str, str], base: str, prefixes: Mappin
         if name not in values:
             raise ValueError(f"{template}: there is no column {name}: the columns are {', '.join(values)}")
         text = values[name]
-        # # Simple expansion encodes reserved characters, ``+`` and ``#`` keep them (RFC 6570, 3.2.2 to 3.2.4).
+        # Simple expansion encodes reserved characters, ``+`` and ``#`` keep them (RFC 6570, 3.2.2 to 3.2.4).
         if not how:
             return quote(text, safe="")
         return ("#" if how == "#" else "") + quote(text, safe="!#$&'()*+,/:;=?@[]%")
@@ -156,7 +156,7 @@ def guessed_term(text: str) -> Term:
     if text in ("true", "false"):
         return f'"{text}"^^<{XSD}boolean>'
     for name, form in _LEXICAL.items():
-        # # These two are numbers of xsd:double, but words in most tables.
+        # These two are numbers of xsd:double, but words in most tables.
         if form.fullmatch(text) and text not in ("INF", "NaN"):
             return f'"{text}"^^<{XSD}{name}>'
     if re.fullmatch(r"https?://[^\x00-\x20<>\"{}|^`\\]+", text):
@@ -282,7 +282,7 @@ def _dialect(data: Mapping[str, Any]) -> CsvDialect:
     if sign is not None and (not isinstance(sign, str) or len(sign) != 1):
         raise ValueError("dialect.quoteChar: expected one character")
     skip, rows = data.get("skipRows", 0), data.get("headerRowCount", 1)
-    # # ``isinstance`` would accept true, which is an int in Python.
+    # ``isinstance`` would accept true, which is an int in Python.
     if type(skip) is not int or skip < 0 or rows not in (0, 1):
         raise ValueError("dialect: skipRows is a number of lines, headerRowCount is 0 or 1")
     encoding = data.get("encoding")
@@ -328,9 +328,9 @@ def _absolute(text: str, base: str, prefixes: Mapping[str, str]) -> Term:
     try:
         return property_iri(text, prefixes)
     except ValueError:
-        # # An invalid absolute IRI remains an error; anything else is relative to the table.
+        # An invalid absolute IRI remains an error; anything else is relative to the table.
         if re.match(r"[A-Za-z][A-Za-z0-9+.-]*:", text):
             raise
-    # # For schemes without a hierarchy, such as urn, urljoin drops the base.
+    # For schemes without a hierarchy, such as urn, urljoin drops the base.
     joined = urljoin(base, text) if base.startswith("http") else base + text
     return property_iri(f"<{joined}>", {})

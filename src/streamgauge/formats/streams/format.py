@@ -336,7 +336,7 @@ def bounded_lines(
             count += line.count(b"\n") - 1 if peek and line.endswith(b"\n") else 0
             continue
         while line and not line.endswith(b"\n"):
-            # # The rest of a long line is read and dropped in pieces, so that it is never in memory as a whole.
+            # The rest of a long line is read and dropped in pieces, so that it is never in memory as a whole.
             line = file.readline(limit)
         refuse(FormatError(f"{place}, line {count}: longer than {limit} bytes: raise the limit"))
 

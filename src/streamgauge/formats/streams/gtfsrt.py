@@ -37,7 +37,7 @@ def read(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamEleme
     for document in whole.with_endings((".pb", ".gtfsrt")):
         with document.open(binary=True) as opened:
             try:
-                # # One byte more than allowed shows that there is more, without reading it.
+                # One byte more than allowed shows that there is more, without reading it.
                 payload = opened.read(reading.limit + 1)
             except (OSError, EOFError) as error:
                 raise FormatError(f"{document.place}: cannot be read: {obstacle(error)}") from error
@@ -94,7 +94,7 @@ def _departures(update: Any) -> Iterator[tuple[Triple, ...]]:
     gone = _named(trip, "schedule_relationship") in TRIP_GONE
     delay: int | None = update.delay if update.HasField("delay") else None
     for stop in update.stop_time_update:
-        # # A stop may have an arrival only, as the last one of a trip.
+        # A stop may have an arrival only, as the last one of a trip.
         event = stop.departure if stop.HasField("departure") else stop.arrival
         if _named(stop, "schedule_relationship") == "NO_DATA":
             delay = None
@@ -128,7 +128,7 @@ def _position(entity: Any) -> Iterator[Triple]:
     yield subject, f"<{RDF}type>", f"<{T}Vehicle>"
     if vehicle.HasField("position"):
         place = vehicle.position
-        # # Positions are 32-bit floats in the feed: further digits would be those of the conversion.
+        # Positions are 32-bit floats in the feed: further digits would be those of the conversion.
         yield subject, f"<{GEO}lat>", _literal(f"{place.latitude:.6f}", "decimal")
         yield subject, f"<{GEO}long>", _literal(f"{place.longitude:.6f}", "decimal")
         for name in ("bearing", "speed"):

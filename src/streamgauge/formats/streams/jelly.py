@@ -184,10 +184,10 @@ class _Bounded:
 
     def read(self, size: int = -1) -> bytes:
         """The next ``size`` bytes, or all; ValueError beyond the maximum size of a frame."""
-        # # Before reading: a damaged length would otherwise allocate gigabytes.
+        # Before reading: a damaged length would otherwise allocate gigabytes.
         if size > self._limit:
             raise ValueError(f"a frame of {size} bytes: the limit is {self._limit}")
-        # # pyjelly reads a file that is not delimited as a whole: one byte beyond the limit is enough to refuse it.
+        # pyjelly reads a file that is not delimited as a whole: one byte beyond the limit is enough to refuse it.
         length = self._limit + 1 if size < 0 else size
         self._last = self._back[:length] + self._file.read(max(0, length - len(self._back)))
         self._back = self._back[length:]

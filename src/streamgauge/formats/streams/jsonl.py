@@ -59,7 +59,7 @@ def decoder(reading: Reading) -> Decode:
         if (items := decoder_.together(text, place, 1, refused)) is not None:
             return [*items]
         lines = [line for line in text.splitlines() if line and not line.isspace()]
-        # # Most messages have one line, whose place needs no number.
+        # Most messages have one line, whose place needs no number.
         if len(lines) == 1:
             return decoder_.take(lines[0], place)
         places = (f"{place}, line {count}" for count in range(1, len(lines) + 1))

@@ -78,7 +78,7 @@ def _items(file: IO[bytes], place: str, reading: Reading, refuse: Refuse, *, str
 def _document_items(
     text: bytes, where: str, count: int, reading: Reading, stated: TimeProperty | None, contexts: dict[str, Any]
 ) -> list[Item]:
-    # # Labels of blank nodes are local to a document, so the same label in two documents is two nodes.
+    # Labels of blank nodes are local to a document, so the same label in two documents is two nodes.
     relabel = Relabel(f"m{count}")
     parsed = parse_open(BytesIO(text), where, ox.RdfFormat.JSON_LD, reading.base, contexts)
     quads = [(where, relabel.triple(quad), graph_name(quad)) for quad in parsed]

@@ -38,7 +38,7 @@ from streamgauge.formats.syntaxes import reason
 from streamgauge.model.element import StreamElement
 
 _CLOSE = {quote * 3: re.compile(rb"(?:\\.|[^\\])*?" + quote * 3, re.DOTALL) for quote in (b'"', b"'")}
-# # Literals and IRIs come first among the alternatives, so that what they contain is not taken for a delimiter.
+# Literals and IRIs come first among the alternatives, so that what they contain is not taken for a delimiter.
 _TOKEN = re.compile(
     rb"""
     (?P<long>\"{3}|'{3})
@@ -126,7 +126,7 @@ class Splitter:
 
     def _keep(self, text: bytes) -> None:
         self._size += len(text)
-        # # What exceeds the limit is only counted, so that a log without delimiters does not fill memory.
+        # What exceeds the limit is only counted, so that a log without delimiters does not fill memory.
         if self._size <= self._limit:
             self._text.append(text)
 
@@ -241,7 +241,7 @@ class _Log:
             for other in self._syntaxes[1:]:
                 with suppress(SyntaxError):
                     quads = self._parsed(piece, other)
-                    # # A log has one syntax: later messages are not tried as TriG first.
+                    # A log has one syntax: later messages are not tried as TriG first.
                     self._syntaxes = (other,)
                     return quads
             # The parser counts from 1 and sees the header of prefixes as a line of its own before the message.
@@ -252,7 +252,7 @@ class _Log:
         check_turtle(piece.text)
         parser = ox.parse(self._header + without_versions(piece.text, syntax), format=syntax)
         quads = list(parser)
-        # # Each message is parsed alone, with the prefixes of all before it in front.
+        # Each message is parsed alone, with the prefixes of all before it in front.
         if parser.prefixes or parser.base_iri:
             base = f"BASE <{parser.base_iri}> " if parser.base_iri else ""
             self._header = f"{base}{''.join(f'PREFIX {k}: <{v}> ' for k, v in parser.prefixes.items())}\n".encode()

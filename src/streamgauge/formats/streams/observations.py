@@ -384,7 +384,7 @@ class Observations:
                 if is_literal(item):
                     continue
                 for other in ((graph, part) for part in self._parts(predicate, item)):
-                    # # Blank nodes may form cycles.
+                    # Blank nodes may form cycles.
                     if other not in reached and other in self._nodes:
                         reached[other] = None
                         open_nodes.append(other)
@@ -423,7 +423,7 @@ def described(
         raise FormatError(f"{place}: {error}") from error
     if len(times) == 1 and (named or len(owners) == 1):
         return [(times.pop(), tuple(triples))]
-    # # Any name, which only tells a named graph from the default one.
+    # Any name, which only tells a named graph from the default one.
     graph = "<urn:graph>" if named else ""
     observations = Observations(place, ((triple, graph) for triple in triples), stated)
     return [item[1:] for item in observations.shared_items()]

@@ -188,7 +188,7 @@ class JsonRows:
         """The values of a column, without nulls."""
         if column.virtual:
             return []
-        # # The first title that has values counts, so that variants of a message share a mapping.
+        # The first title that has values counts, so that variants of a message share a mapping.
         for title in (*column.titles, column.name):
             path = self._path(title, row)
             items = [item for value in path.values(message if path.root else row) for item in _flat(value)]
@@ -266,12 +266,12 @@ def json_term(value: Any) -> Term:
     if isinstance(value, JsonNumber):
         return guessed_term(value)
     text = str(value)
-    # # Only dates, dateTimes and IRIs are guessed of a string, and these begin so.
+    # Only dates, dateTimes and IRIs are guessed of a string, and these begin so.
     if text[:4].isdecimal() or text.startswith("http"):
         term = guessed_term(text)
         if not term.endswith(("integer>", "decimal>", "double>")):
             return to_term(parse_term(term))
-    # # A printable text needs no other escapes than those of ``quoted``; the rest takes the canonical form by parsing.
+    # A printable text needs no other escapes than those of ``quoted``; the rest takes the canonical form by parsing.
     return quoted(text) if text.isprintable() else to_term(parse_term(quoted(text)))
 
 

@@ -209,7 +209,7 @@ class _Passing:
             return []
         self._ended[graph] = None
         if len(self._ended) > _REMEMBERED:
-            # # The oldest, so that an endless stream needs constant memory.
+            # The oldest, so that an endless stream needs constant memory.
             self._ended.popitem(last=False)
         time, stamp = self._times.pop(graph, None), self._stamps.pop(graph, None)
         parts = [] if time is not None or self._stated is None else self._described(triples, self._stated)

@@ -36,7 +36,7 @@ def in_order(items: Iterable[Item], place: str, reading: Reading) -> Iterator[It
         times = list(map(_time, run))
         run.sort(key=_time)
         sorted_ = sorted_ and times == list(map(_time, run)) and (latest is None or latest <= times[0])
-        # # The last time read, which is the run's greatest as long as everything is in order; afterwards it is not
+        # The last time read, which is the run's greatest as long as everything is in order; afterwards it is not
         # needed.
         latest = times[-1]
         runs.append(run if len(run) < RUN else _stored(run))
@@ -52,7 +52,7 @@ def _stored(run: Sequence[Item]) -> Iterator[Item]:
     for begin in range(0, len(run), BLOCK):
         data = _encode([(str(place), time, triples) for place, time, triples in run[begin : begin + BLOCK]])
         sizes.append(file.write(data))
-    # # The blocks are read as they were written, one after another.
+    # The blocks are read as they were written, one after another.
     file.seek(0)
     return _blocks(file, sizes)
 

@@ -165,7 +165,7 @@ class Rows:
         if dialect.quote is None:
             rows = csv.reader(ahead, delimiter=delimiter, quoting=csv.QUOTE_NONE)
         else:
-            # # Without ``strict``, Python reads malformed quotation as it can, silently.
+            # Without ``strict``, Python reads malformed quotation as it can, silently.
             rows = csv.reader(ahead, delimiter=delimiter, quotechar=dialect.quote, strict=True)
         while True:
             try:
@@ -241,9 +241,9 @@ class Rows:
         time: TableColumn | None,
     ) -> Item:
         """The element of one row."""
-        # # Virtual columns have no cell.
+        # Virtual columns have no cell.
         least = 1 + max(place for place, _ in columns if place is not None)
-        # # A mapping may leave out columns, so only a table without one has too many cells.
+        # A mapping may leave out columns, so only a table without one has too many cells.
         if len(row) < least or (self._mapping.columns is None and len(row) > len(columns)):
             raise ValueError(f"{len(row)} cells where the header has {max(least, len(columns))}")
         cells = {column.name: _cell(column, None if place is None else row[place]) for place, column in columns}

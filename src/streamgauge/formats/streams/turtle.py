@@ -44,7 +44,7 @@ def _items(whole: Whole, reading: Reading) -> Iterator[Item]:
                 "(--time-property reads times that are stated in the files)"
             )
         numbered[key] = document
-    # # By number, not by name: data_10 comes after data_9.
+    # By number, not by name: data_10 comes after data_9.
     for key, document in sorted(numbered.items()):
         relabel = Relabel(f"f{key}")
         with document.open() as opened:

@@ -78,7 +78,7 @@ class _Terms:
         known = self._objects.get(text)
         if known is not None:
             return known
-        # # A term that begins so is an IRI, a quoted literal or a blank node, written as in N-Triples.
+        # A term that begins so is an IRI, a quoted literal or a blank node, written as in N-Triples.
         typed = None if text[0] in '<"_' else _TYPED.fullmatch(text)
         if typed is not None:
             return self._learn(self._objects, text, f'"{typed[1]}"^^<{typed[2] or typed[3]}>')

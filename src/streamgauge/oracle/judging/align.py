@@ -76,7 +76,7 @@ def _by_name(answers: Sequence[Answer]) -> list[tuple[Key, list[Answer]]]:
 
 def _merge(group: Sequence[Answer]) -> Answer:
     rows = tuple(row for answer in group for row in answer.added)
-    # # A report has been answered when its last row has arrived.
+    # A report has been answered when its last row has arrived.
     return replace(group[0], added=rows, received=max(answer.received for answer in group))
 
 
@@ -154,7 +154,7 @@ class _Reports:
         return count
 
     def _ahead(self, at: int, answer: Answer) -> int | None:
-        # # No further than alignment may displace an answer.
+        # No further than alignment may displace an answer.
         within = range(at + 1, min(at + 1 + BAND, len(self._bags)))
         return next((i for i in within if all(self._equal_row(self._counted[i], row) for row in answer.added)), None)
 
@@ -296,7 +296,7 @@ def _corridor(
     after = [_FAR] * (width + 1)
     # From the end, so that _walk reads the steps from the front and ties are decided there, at the earliest report.
     for i in range(rows, -1, -1):
-        # # One place more than the corridor, so that ``k + 1`` at its border reads _FAR.
+        # One place more than the corridor, so that ``k + 1`` at its border reads _FAR.
         now = [_FAR] * (width + 1)
         taken = steps[i]
         for k in range(min(high, columns - i) - low, max(low, -i) - low - 1, -1):

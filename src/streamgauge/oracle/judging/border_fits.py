@@ -428,10 +428,10 @@ class NumberSearch:
         spans = np.array([spans[0] for spans in solutions.spans], dtype=np.int64).reshape(-1, 2)
         order = np.lexsort((spans[:, 1], spans[:, 0]))
         self._first, self._last = spans[order, 0], spans[order, 1]
-        # # Otherwise the solutions of a content are not one range of this order, and prefix sums do not apply.
+        # Otherwise the solutions of a content are not one range of this order, and prefix sums do not apply.
         if np.any(np.diff(self._last) < 0):
             raise NotMonotoneError("solutions that begin and end in another order")
-        # # COUNT(*) shows no variable; any term stands for a row.
+        # COUNT(*) shows no variable; any term stands for a row.
         self._terms: list[Term | None] = [(*solutions.rows[row], '"*"')[0] for row in solutions.row[order].tolist()]
         values = [1 if self._function == "COUNT" else finite(term) for term in self._terms]
         if any(value is None for value in values):
@@ -479,7 +479,7 @@ class NumberSearch:
         close = np.zeros(len(high), dtype=bool)
         for target, tolerance in targets:
             close |= np.abs(value - target) <= tolerance * np.maximum(np.maximum(np.abs(value), abs(target)), 1e-6)
-        # # A window does not end before it starts.
+        # A window does not end before it starts.
         ends: Ranks = np.nonzero(close & (grid.ends >= grid.starts[start]))[0]
         return ends
 

@@ -40,7 +40,7 @@ class Quadrants:
 
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         """The counts at these places (ascending): shape len(starts) x len(ends)."""
-        # # The last of these starts at which a quadrant counts; the suffix sum below reaches the earlier ones.
+        # The last of these starts at which a quadrant counts; the suffix sum below reaches the earlier ones.
         row = np.searchsorted(starts, self.start, "right") - 1
         column = np.searchsorted(ends, self.end, "left")
         inside = (row >= 0) & (column < len(ends))
@@ -50,7 +50,7 @@ class Quadrants:
         # A two-dimensional suffix sum over starts and prefix sum over ends: every cell becomes the sum of the quadrants
         # that count for it.
         summed = np.cumsum(np.cumsum(table[::-1], axis=0)[::-1], axis=1)
-        # # bincount with weights gives floats, which are exact for counts of this size.
+        # bincount with weights gives floats, which are exact for counts of this size.
         return np.rint(summed).astype(np.int64) + self.constant
 
     def signed(self, positive: bool) -> "Quadrants":
@@ -129,7 +129,7 @@ class _Search:
         rows, columns = (_cuts(length) for length in size)
         bounds = self._bounds(rows, columns)
         shifts = _least(self._grid.start_shift, rows)[:, None] + _least(self._grid.end_shift, columns)[None, :]
-        # # By descending bound, then by shift: the last key of lexsort is the primary one.
+        # By descending bound, then by shift: the last key of lexsort is the primary one.
         for place in np.lexsort((shifts.ravel(), -bounds.ravel())):
             at, to = divmod(int(place), len(columns) - 1)
             bound, shift = float(bounds[at, to]), int(shifts[at, to])

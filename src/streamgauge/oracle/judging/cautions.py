@@ -65,7 +65,7 @@ class _Terms:
         if files(stream):
             for _, batch in batches(stream, schema):
                 names.update(batch.column("stream").unique().to_pylist())
-                # # Properties first, as only the first IRIs are compared with a missing one, which is most often a
+                # Properties first, as only the first IRIs are compared with a missing one, which is most often a
                 # property.
                 for name in ("predicate", "object", "subject"):
                     terms.update(dict.fromkeys(batch.column(name).unique().to_pylist()))

@@ -117,7 +117,7 @@ class Bags:
     ) -> None:
         self._expected, self._actual, self._computed, self._equal = expected, actual, computed, equal
         self._counts: tuple[dict[int, Counter[Row]], dict[int, Counter[Row]]] = {}, {}
-        # # A cache for each instance: one on the method would keep the bags of every run alive.
+        # A cache for each instance: one on the method would keep the bags of every run alive.
         self.similarity = lru_cache(maxsize=1 << 18)(self._similarity)
         self._blank = any(map(has_blanks, (*expected, *actual)))
 
@@ -136,7 +136,7 @@ class Bags:
     def _common(self, i: int, j: int) -> int:
         wanted = self._counted(0, i, self._expected)
         actual = self._counted(1, j, self._actual)
-        # # Only one bag is walked, so let it be the smaller one.
+        # Only one bag is walked, so let it be the smaller one.
         if len(wanted) > len(actual):
             wanted, actual = actual, wanted
         return sum(min(count, actual[row]) for row, count in wanted.items() if row in actual)

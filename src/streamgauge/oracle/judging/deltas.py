@@ -64,7 +64,7 @@ def by_changes(run: Run, changes: ExpectChanges, rows: RowScores, rules: Judging
             return rows(t0)
         windows = _units(reports, answers, names, Beside(nets, nets_received), due_time(run), rules.witnesses)
         scored = Scored.of(names, map(JudgedWindow, windows), rules.max_delay)
-        # # Only where an answer is not the evaluator's own may another legal one be meant.
+        # Only where an answer is not the evaluator's own may another legal one be meant.
         return rows(t0) if may_be_open(form) and scored.totals.wrong else scored
 
     return score
@@ -82,7 +82,7 @@ class Beside:
         self._bags: tuple[Counter[Row], Counter[Row]] = Counter(), Counter()
         self._at = [-1, -1]
         self._common = 0
-        # # A dict as an ordered set: the witnesses are the same each time that a run is judged.
+        # A dict as an ordered set: the witnesses are the same each time that a run is judged.
         self._differing: dict[Row, None] = {}
 
     def move(self, i: int, j: int) -> None:
@@ -104,7 +104,7 @@ class Beside:
         bag = self._bags[side]
         bag[row] += count
         self._common += min(wanted[row], actual[row]) - before
-        # # Only rows that differ are listed, so that witnesses are found without walking through both bags.
+        # Only rows that differ are listed, so that witnesses are found without walking through both bags.
         if wanted[row] != actual[row]:
             self._differing[row] = None
         else:

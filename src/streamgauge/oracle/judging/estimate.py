@@ -174,13 +174,13 @@ def _window_work(stream: Path, listed: Manifest, window: Window, semantics: Sema
     if listed.time is None:
         return WindowWork()
     span = max(1, listed.time.greatest - listed.time.least)
-    # # An even rate is assumed: the manifest has only the bounds of the times.
+    # An even rate is assumed: the manifest has only the bounds of the times.
     content: float = triples * min(1.0, window.size / span)
     reports: float = span / window.slide
     if window.kind == "count":
         content, reports = min(window.size, triples), triples / window.slide
     elif window.kind == "landmark":
-        # # It grows from nothing to all triples.
+        # It grows from nothing to all triples.
         content = triples / 2
     changes = Report.CONTENT_CHANGE in semantics.report
     rows = max(triples, content * reports)

@@ -255,7 +255,7 @@ class _EveryPair:
             rows = difference(self._sends, before, self.bag(self._contents.moved(view, first, last)))
             common = overlap(rows, received, self._computed).common
             f1 = 2 * common / (len(rows) + len(received)) if rows or received else 1.0
-            # # Pairs come by ascending shift, so the first of equal fits stays.
+            # Pairs come by ascending shift, so the first of equal fits stays.
             if f1 > best_f1:
                 best_f1, scores = f1, (ratio(common, len(received), len(rows)), ratio(common, len(rows), len(received)))
                 best = BorderFit(first, last, *scores)
@@ -267,7 +267,7 @@ class _EveryPair:
         """At most ``number`` pairs of first and last time (ms) by ascending total shift, from the nearest times."""
         firsts, lasts = self._contents.firsts(view).tolist(), self._contents.lasts(view).tolist()
         if len(firsts) * len(lasts) > number:
-            # # As many starts as ends, so that neither border is searched much further than the other.
+            # As many starts as ends, so that neither border is searched much further than the other.
             firsts, lasts = (
                 sorted(sorted(times, key=lambda time: (abs(time - border), time))[: isqrt(number)])
                 for times, border in ((firsts, view.first), (lasts, view.last))

@@ -77,7 +77,7 @@ class _HandOverPass:
         """The hand-over (ns) that makes each report due, by its instant (ms) and the arrivals that it has seen."""
         met, done = np.full(len(instants), UNKNOWN, np.int64), 0
         while True:
-            # # Both ascend, so what this batch does not reach is sought in the next ones only.
+            # Both ascend, so what this batch does not reach is sought in the next ones only.
             record = np.searchsorted(self._shown, instants[done:])
             if len(self._arrived):
                 record = np.maximum(record, np.searchsorted(self._arrived, seen[done:]))
@@ -114,7 +114,7 @@ def by_arrival_table(session: SparkSession, run: Run, stream: DataFrame) -> tupl
     assert run.folder is not None
     fed = read_parquet(session, run.folder / "fed.parquet").select("sequence", "handed")
     started = run.header.started
-    # # Rounded up under (o, c], so that no time moves across a border (``metrics._rounded``).
+    # Rounded up under (o, c], so that no time moves across a border (``metrics._rounded``).
     up = 0 if run.header.semantics.borders is Borders.CLOSED_OPEN else _MS_NS - 1
 
     passed, ms = fn.col("handed") - started + up, fn.lit(_MS_NS)

@@ -62,7 +62,7 @@ class Histories:
         """For each report in order, whether its difference fits a legal history."""
         sent = self._sent
         opinions: list[Opinion] = []
-        # # The answer before the first report is empty.
+        # The answer before the first report is empty.
         before: list[Part] | None = [[Counter()]]
         while (place := len(opinions)) < len(sent):
             differing = next((at for at in range(place, len(sent)) if not sent[at].as_expected), len(sent))

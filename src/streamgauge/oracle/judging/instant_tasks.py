@@ -202,7 +202,7 @@ class InstantJudging:
         due, skip = portion.due, portion.skip
         cut: Iterable[Stretch] = stretches(due, cores(self.session), before=before, skip=skip)
         if len(due) == skip and portion.final:
-            # # Without any report left, the answers that follow the last one still have to be judged: they are surplus.
+            # Without any report left, the answers that follow the last one still have to be judged: they are surplus.
             cut = [Stretch(skip, (), ())]
         handed = self._hand_overs.of(portion.own)
         for unit, stretch in enumerate(cut):

@@ -68,7 +68,7 @@ def spans_of(arrivals: Sequence[Sequence[int]]) -> tuple[Span, ...]:
 def minimal(spans: Iterator[Span]) -> tuple[Span, ...]:
     """The spans that contain no other span, ascending by first rank."""
     kept: list[Span] = []
-    # # From the latest start on: a span contains none of the earlier ones in this order if it ends before all of them.
+    # From the latest start on: a span contains none of the earlier ones in this order if it ends before all of them.
     for first, last in sorted(set(spans), key=lambda span: (-span[0], span[1])):
         if not kept or last < kept[-1][1]:
             kept.append((first, last))

@@ -44,7 +44,7 @@ def _handed(run: Run) -> Callable[[ExpectedReport], int | None]:
     def due(report: ExpectedReport) -> int | None:
         record = trigger(report.due, semantics, at_time)
         shows = later if record is Trigger.LATER else here
-        # # Sorted, because the latest time known to have passed never decreases.
+        # Sorted, because the latest time known to have passed never decreases.
         place = bisect_left(shows, report.due.instant)
         if record is Trigger.ARRIVAL:
             place = max(place, bisect_left(arrived, report.due.seen))

@@ -189,7 +189,7 @@ def best_possible(run: Run, expect: Expect) -> Callable[[int], Rank] | None:
     for place, answer in enumerate(run.answers if both else whole(run.answers)):
         instant = answer.instant or 0
         rows[instant] += len(answer.added) + len(answer.removed)
-        # # Answers of a row each are merged by scope and count once.
+        # Answers of a row each are merged by scope and count once.
         answers[instant].add(answer.scope if header.semantics.grain is Grain.ROW else place)
 
     def bound(t0: int) -> Rank:
@@ -198,7 +198,7 @@ def best_possible(run: Run, expect: Expect) -> Callable[[int], Rank] | None:
         surplus = sum(len(answers[instant]) for instant in apart)
         wrong = sum(max(1, rows[instant]) for instant in apart)
         met = sum(rows[instant] for instant in rows.keys() & due)
-        # # The best case: all rows at due instants are right, and none is missing.
+        # The best case: all rows at due instants are right, and none is missing.
         f1 = _f1(ratio(met, met + wrong, met + wrong), 1.0)
         return not surplus, f1 * _ROUNDING if f1 else 0.0, -surplus
 
@@ -283,7 +283,7 @@ def matched(
     plain = Alignment(expected, answers, query, semantics, exact_datatypes=rules.exact_datatypes)
     units = plain.units()
     if not all(map(is_right, units)) and may_be_open(query.form):
-        # # Only prepared when a content is first asked for: a query may be open, and a run of it still need no content.
+        # Only prepared when a content is first asked for: a query may be open, and a run of it still need no content.
         looking = cache(lambda: expect.look(query, semantics, t0))
         legality = ReportLegality(lambda due: looking()(due), query, semantics, exact_datatypes=rules.exact_datatypes)
         units = LegalUnits(run, expect, t0, legality, plain).units(units)

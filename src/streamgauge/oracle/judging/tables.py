@@ -268,7 +268,7 @@ class TableJudging:
             if is_sent(due.instant, semantics) and (semantics.notify_empty or sizes.get(unit))
         ]
         received = _sizes(self._rows, _ANSWER)
-        # # The corridor of the alignment: pairs further apart are never compared.
+        # The corridor of the alignment: pairs further apart are never compared.
         common = self._common(answered.rows, units, BAND + abs(len(units) - len(answers)))
 
         def similar(i: int, j: int) -> float:
@@ -434,9 +434,9 @@ def _once(expected: bool) -> list[Column]:
 
 def _totals(counted: DataFrame) -> dict[int, RowCounts]:
     """The counts of each unit; NotInTablesError for blank nodes, whose rows are compared by isomorphism."""
-    # # A triple term may contain a blank node.
+    # A triple term may contain a blank node.
     blank = fn.exists(_ROW, lambda term: term.startswith("_:") | term.startswith("<<"))
-    # # The smaller multiplicities add up to the size of the bags' intersection.
+    # The smaller multiplicities add up to the size of the bags' intersection.
     sums = [fn.sum(column) for column in (_EXPECTED, _ACTUAL, fn.least(_EXPECTED, _ACTUAL))]
     totals = counted.groupBy(_UNIT).agg(*sums, fn.max(fn.coalesce(blank, fn.lit(False)))).collect()
     if any(row[-1] for row in totals):
@@ -454,7 +454,7 @@ def _witnesses(
     kept = differing.withColumn("rank", fn.row_number().over(ranked)).filter(fn.col("rank") <= limit)
     rows: dict[tuple[int, bool], list[Row]] = {}
     for unit, row, copies, _rank in kept.sort(_UNIT, "rank").collect():
-        # # One row may be missing any number of times, of which the verdict keeps no more than ``limit``.
+        # One row may be missing any number of times, of which the verdict keeps no more than ``limit``.
         rows.setdefault((unit, copies > 0), []).extend([tuple(row)] * min(abs(copies), limit))
     return {
         unit: (tuple(rows.get((unit, True), ())[:limit]), tuple(rows.get((unit, False), ())[:limit])) for unit in units

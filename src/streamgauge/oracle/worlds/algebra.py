@@ -257,7 +257,7 @@ class ConditionalEvaluation:
 
     def _partners(self, right: a.Pattern, names: Sequence[str], *, overlapping: bool = False) -> Extensions:
         others = [(dict(other), own) for other, own in self._keyed(self.rows(right), names)]
-        # # By identity, because equal solutions may exist under different conditions.
+        # By identity, because equal solutions may exist under different conditions.
         conditions = {id(other): own for other, own in others}
         partners = Partners((other for other, _ in others), names)
         return lambda row: ((other, conditions[id(other)]) for other in partners.compatible(row, overlapping))

@@ -72,7 +72,7 @@ _label: Final = itemgetter(slice(2))
 
 def has_blanks(rows: Collection[Row]) -> bool:
     """Whether some row contains a blank node: a term that begins with ``_:``, or a triple term with one."""
-    # # Two characters of each term suffice: ``_:`` begins a blank node, ``<<`` a triple term, which may contain one.
+    # Two characters of each term suffice: ``_:`` begins a blank node, ``<<`` a triple term, which may contain one.
     labels = set(map(_label, filter(None, chain.from_iterable(rows))))
     return "_:" in labels or ("<<" in labels and any(any(_blanks(row)) for row in rows))
 
@@ -133,7 +133,7 @@ class _Component:
             last = history[-1]
             now = {blank: palette.number((last[blank], self._seen(blank, last, palette))) for blank in self.of}
             history.append(now)
-            # # A colour includes the one before, so classes are only ever split: as many as before means the same ones.
+            # A colour includes the one before, so classes are only ever split: as many as before means the same ones.
             if len(set(now.values())) == len(set(last.values())):
                 return history
 
@@ -192,7 +192,7 @@ def _isomorphism(
     if not open_classes:
         return {others[colour][0]: blanks[0] for colour, blanks in classes.items()}
     colour = min(open_classes, key=lambda colour: len(classes[colour]))
-    # # The same mark on both sides, so that the marked nodes are taken for each other.
+    # The same mark on both sides, so that the marked nodes are taken for each other.
     mark = palette.number(("chosen", colour))
     first = expected.refined({**wanted, classes[colour][0]: mark}, palette)[-1]
     for candidate in others[colour]:
@@ -217,7 +217,7 @@ def _likeliest(expected: Sequence[_Component], actual: Sequence[_Component]) -> 
     """A mapping between components without an exact match: blank nodes that had equal colours for the most rounds."""
     names: dict[Term, Term] = {}
     rounds = list(zip_longest(*(one.history for one in (*expected, *actual)), fillvalue={}))
-    # # From the last round, which tells most blank nodes apart, to the first, in which all are alike.
+    # From the last round, which tells most blank nodes apart, to the first, in which all are alike.
     for colours in reversed(rounds):
         taken, free = {*names.values()}, defaultdict[int, list[Term]](list)
         for blank, colour in _pairs(colours[: len(expected)]):

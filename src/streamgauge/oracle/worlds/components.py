@@ -13,7 +13,7 @@ def components(items: Iterable[Item], keys: Callable[[Item], Iterable[Hashable]]
 
     def root(node: object) -> object:
         while parent.setdefault(node, node) != node:
-            # # Halving the path keeps the trees flat, without a second pass or recursion.
+            # Halving the path keeps the trees flat, without a second pass or recursion.
             parent[node] = node = parent[parent[node]]
         return node
 

@@ -65,7 +65,7 @@ class NumberSpan:
 
     def within(self, other: "NumberSpan") -> "NumberSpan":
         """The intersection of two spans."""
-        # # Of equal ends, the open one is the narrower: True is greater than False, hence the negation for ``high``.
+        # Of equal ends, the open one is the narrower: True is greater than False, hence the negation for ``high``.
         low = max((self.low, self.low_open), (other.low, other.low_open))
         high = min((self.high, not self.high_open), (other.high, not other.high_open))
         return NumberSpan(low[0], high[0], low[1], not high[1])
@@ -132,7 +132,7 @@ def _common(first: Allowed, second: Allowed) -> Allowed | None:
         within = first.within(second)
         return None if within.empty else within
     assert not isinstance(second, NumberSpan)
-    # # An empty set of options is false in every world.
+    # An empty set of options is false in every world.
     return first & second or None
 
 
@@ -189,7 +189,7 @@ def negated(condition: Condition) -> Iterator[Condition]:
     prefix: dict[Variable, Allowed] = {}
     for variable, allowed in condition.items():
         for rest in _others(variable, allowed):
-            # # All parts before this one hold, so that no two of these conditions hold together.
+            # All parts before this one hold, so that no two of these conditions hold together.
             yield {**prefix, variable: rest}
         prefix[variable] = allowed
 

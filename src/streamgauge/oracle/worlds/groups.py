@@ -26,7 +26,7 @@ def as_choice(bags: Sequence[Sequence[ConditionalRow]], reason: str) -> Iterator
     Rows that several bags contain are yielded once, under all of their options: the n-th copy of a row exists in the
     bags that have at least n copies.
     """
-    # # A bag as a hashable value: each row with its multiplicity.
+    # A bag as a hashable value: each row with its multiplicity.
     different = list({frozenset(Counter(map(_name, bag)).items()): bag for bag in bags}.values())
     limit(len(different), (condition for bag in different for _, condition in bag))
     if len(different) == 1:
@@ -79,7 +79,7 @@ class Grouping:
         for members in groups.values():
             users.update({variable for condition, _ in members for variable in condition})
         if visible:
-            # # Counted once more, every choice has several readers and stays visible.
+            # Counted once more, every choice has several readers and stays visible.
             users.update(list(users))
         self._openings.refuse_alike(list(groups), "rows are grouped by inexact numbers that may be equal")
         for key, members in groups.items():
@@ -113,11 +113,11 @@ class Grouping:
         named, hidden = self._parted(members, users)
         bags = self._bags(hidden)
         for present, world in worlds(named):
-            # # Sorted, so that equal bags are equal tuples; by repr, because the arguments are of kinds that do not
+            # Sorted, so that equal bags are equal tuples; by repr, because the arguments are of kinds that do not
             # compare.
             totals = {tuple(sorted((*bag, *present), key=repr)) for bag in bags}
             limit(len(totals), [world])
-            # # A group with a key exists only where it has rows, one without a key always.
+            # A group with a key exists only where it has rows, one without a key always.
             outcomes = [self._finished(total, world) if total or not self._keys else [] for total in totals]
             reasons = dict.fromkeys(variable.reason for condition, _ in members for variable in condition)
             yield from as_choice(outcomes, "; ".join(reasons))

@@ -121,7 +121,7 @@ def read(term: Term) -> Interval | None:
     if kind is None or (kind == INTEGER and value_of(term).kind != INTEGER):
         return None
     text = term[1 : term.rindex('"')]
-    # # Fraction would read digits of other scripts, 1_000 and 1/3, which are not numbers of XML Schema.
+    # Fraction would read digits of other scripts, 1_000 and 1/3, which are not numbers of XML Schema.
     if not text.isascii() or "_" in text or "/" in text:
         return None
     if kind >= FLOAT and text in _SPECIAL:
@@ -134,7 +134,7 @@ def _literal(kind: int, text: str) -> Interval | None:
     if kind <= DECIMAL and (power or "e" in text.lower() or (kind == INTEGER and "." in text)):
         return None
     try:
-        # # As a float, 1e-9999 is 0 and 1e9999 is infinite, which Fraction refuses with OverflowError.
+        # As a float, 1e-9999 is 0 and 1e9999 is infinite, which Fraction refuses with OverflowError.
         written = Fraction(text) if not power or abs(int(power)) < _POWER else Fraction(float(text))
     except OverflowError:
         return _special(kind, float(text))
@@ -175,10 +175,10 @@ def fits(possible: Interval, actual: Interval) -> bool:
     kind = max(possible.kind, actual.kind)
     wanted, measured = promoted(possible, kind), promoted(actual, kind)
     if wanted.special is not None or measured.special is not None:
-        # # By repr, since NaN is not equal to itself.
+        # By repr, since NaN is not equal to itself.
         return wanted.special is not None and repr(wanted.number) == repr(measured.number)
     slack = _NOTHING
-    # # The rounding of an exact value is in its interval already (``promoted``).
+    # The rounding of an exact value is in its interval already (``promoted``).
     if actual.kind > possible.kind and actual.kind >= FLOAT and not possible.exact:
         slack = TOLERANCE[kind] * wanted.size
     return measured.low <= wanted.high + slack and wanted.low - slack <= measured.high
@@ -309,7 +309,7 @@ def _operated(operator: str, kind: int, left: Interval, right: Interval) -> Inte
     if operator == "/" and right.low <= 0 <= right.high:
         raise inexact("a division by what may be 0")
     operate = _OPERATIONS[operator]
-    # # Each operation is monotone in either operand, so its extremes are at the corners.
+    # Each operation is monotone in either operand, so its extremes are at the corners.
     corners = [operate(a, b) for a in (left.low, left.high) for b in (right.low, right.high)]
     low, high = min(corners), max(corners)
     size = max(abs(low), abs(high))
@@ -468,7 +468,7 @@ class IntervalSum:
         # 1/grain.
         grain = max(number.value.denominator for number in numbers)
         whole = [abs(int(number.value * grain)) for number in numbers if number.value]
-        # # ``n & -n`` is the lowest set bit of n, the greatest power of 2 that divides it.
+        # ``n & -n`` is the lowest set bit of n, the greatest power of 2 that divides it.
         common = min((number & -number for number in whole), default=1)
         return size * grain / common <= 1 << _BITS[self._kind]
 

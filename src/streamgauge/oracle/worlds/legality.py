@@ -89,7 +89,7 @@ class ReportLegality:
         if self._cut and self._as_sets:
             raise CutOffError("answers compared as sets do not tell how many rows LIMIT kept")
         openings = Openings(lenient=lenient)
-        # # The extension functions of a restated query find the openings only by this variable.
+        # The extension functions of a restated query find the openings only by this variable.
         token = CURRENT.set(openings)
         try:
             rows = self._rows(due_report)

@@ -186,7 +186,7 @@ class PossibleAnswers:
                 rest.append((row, options))
             elif not self._take(need, other):
                 return False
-        # # Cheap, and decides most wrong answers: a received row that no possible row can be.
+        # Cheap, and decides most wrong answers: a received row that no possible row can be.
         supplied = {other for _, options in rest for other in options}
         if any(times > 0 and other not in supplied for other, times in need.items()):
             return False
@@ -194,7 +194,7 @@ class PossibleAnswers:
 
     def _take(self, need: Counter[Row], other: Row) -> bool:
         if self._as_sets:
-            # # As a set, the received row is explained by one possible row, and any further one may be it too.
+            # As a set, the received row is explained by one possible row, and any further one may be it too.
             need[other] = 0
             return True
         need[other] -= 1
@@ -230,7 +230,7 @@ class PossibleAnswers:
                 if not moves:
                     return False
                 if len(moves) == 1:
-                    # # The condition of a forced move holds from now on, so it narrows the moves of all other rows.
+                    # The condition of a forced move holds from now on, so it narrows the moves of all other rows.
                     ((other, condition),) = moves
                     moved = True
                     if other is not None:
@@ -288,7 +288,7 @@ class PossibleAnswers:
             tried: set[object] = set()
             for place in places[wanted[at]]:
                 row, options = members[place]
-                # # Interchangeable rows lead to the same dead end: one of them is tried.
+                # Interchangeable rows lead to the same dead end: one of them is tried.
                 same = row.terms, row.keys, tuple(options[wanted[at]].items())
                 if place in kept or same in tried:
                     continue
@@ -396,7 +396,7 @@ class PossibleAnswers:
         self._steps = 0
         missing: list[Row] = []
         pairs = zip(self.rows, self._options(received), strict=True)
-        # # Certain rows with few options first: they leave the least to choose.
+        # Certain rows with few options first: they leave the least to choose.
         rows = sorted(pairs, key=lambda pair: (bool(pair[0].condition), len(pair[1])))
         for row, options in rows:
             moves = self._moves(row, options, need, condition)
@@ -407,7 +407,7 @@ class PossibleAnswers:
                 common += 1
             elif not moves:
                 missing.append(self.legal(row))
-        # # Unary plus keeps positive counts only; under sets they may have become negative.
+        # Unary plus keeps positive counts only; under sets they may have become negative.
         return Overlap(common, tuple(missing), tuple((+need).elements()))
 
     def legal(self, row: PossibleRow) -> Row:
@@ -432,7 +432,7 @@ def _shown(number: OpenNumber, term: Term) -> Condition | None:
     if other is None or not intervals.fits(known, other):
         return None
     kind = max(known.kind, other.kind)
-    # # Integers are sent without rounding.
+    # Integers are sent without rounding.
     if kind == INTEGER:
         return {number: NumberSpan(other.low, other.high).within(number.span)}
     relative = TOLERANCE[kind] if other.kind > known.kind and other.kind >= FLOAT else UNIT[kind]

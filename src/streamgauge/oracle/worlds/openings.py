@@ -176,7 +176,7 @@ class Openings:
         Worked example: a run that chooses x in {1, 2} and, only for 2, y in {3, 4} is run three times, with the scripts
         (1), (2, 3) and (2, 4).
         """
-        # # Runs nest: an expression may evaluate EXISTS, whose pattern has expressions of its own.
+        # Runs nest: an expression may evaluate EXISTS, whose pattern has expressions of its own.
         before = self._script, self._place, self.condition
         self._script, self._place, self.condition = [], 0, condition
         try:
@@ -224,7 +224,7 @@ class Openings:
         plain = f'"{value}"^^<{XSD}integer>'
         if not self.is_lenient(LIMITED):
             return plain
-        # # Two's complement: shifted to 0 and up, reduced, and shifted back.
+        # Two's complement: shifted to 0 and up, reduced, and shifted back.
         wrapped = {(value + (1 << (bits - 1))) % (1 << bits) - (1 << (bits - 1)) for bits in _WIDTHS}
         options = (plain, *(f'"{number}"^^<{XSD}integer>' for number in sorted(wrapped - {value})), None)
         return self.named(("beyond", value), lambda: self.term(OpenTerm(options, LIMITED, shared=True)))
@@ -274,11 +274,11 @@ class Openings:
 
     def _may_be_alike(self, rows: Iterable[Sequence[Term | None]]) -> bool:
         """Whether two rows may be equal: a sweep over the intervals of their first terms, which have to touch."""
-        # # By the first terms only: rows themselves may have terms and None, which do not compare.
+        # By the first terms only: rows themselves may have terms and None, which do not compare.
         spans = sorted(((list(map(self._span, row)), row) for row in rows), key=lambda pair: pair[0][0])
         for place, (mine, row) in enumerate(spans):
             for others, other in islice(spans, place + 1, None):
-                # # Sorted by their low ends: no later one reaches back to this row.
+                # Sorted by their low ends: no later one reaches back to this row.
                 if not _touch(mine[0], others[0]):
                     break
                 differing = (pair for pair in zip(row, other, strict=True) if pair[0] != pair[1])
@@ -322,7 +322,7 @@ class Openings:
             assert not isinstance(second, OpenNumber)
             return self._beside(holds, first, second)
         assert isinstance(second, OpenNumber)
-        # # Turned round; ``and`` leaves the sign of NaN, which is None.
+        # Turned round; ``and`` leaves the sign of NaN, which is None.
         return self._beside(lambda sign: holds(sign and -sign), second, first)
 
     def _as_open(self, term: Term) -> OpenNumber | Interval:

@@ -105,7 +105,7 @@ def _exactly(name: str, operands: Sequence[Value]) -> Value | None:
     ):
         return None
     value = _RING[name](*numbers)
-    # # Zero is left to the intervals, which have no -0.
+    # Zero is left to the intervals, which have no -0.
     return Value(kind, value) if value else None
 
 
@@ -138,7 +138,7 @@ def _operated(name: str, numbers: Sequence[Interval]) -> Interval | None:
 def _stepped(name: str, number: OpenNumber, known: Interval) -> Value | None:
     """An open number rounded to an integer: which one is a decision, and narrows the number's span."""
     lowest, highest = (int(_step(name, end)) for end in (known.low, known.high))
-    # # Each integer would be a case of its own.
+    # Each integer would be a case of its own.
     if highest - lowest > _MAX_STEPS:
         raise inexact("an inexact number is rounded to one of many whole numbers")
     kind = INTEGER if name == "<integer>" else known.kind

@@ -85,7 +85,7 @@ class _Restating:
                 return a.OrderBy(self.pattern(inner), tuple((self.value(key, bound), down) for key, down in keys))
             case a.Extend(pattern=inner, variable=variable, expression=tree):
                 bound = computed_variables(inner)
-                # # A variable that triples bind too is joined by its lexical form.
+                # A variable that triples bind too is joined by its lexical form.
                 value = self.as_term(tree, bound) if variable in self._joined else self.bare(tree, bound)
                 return a.Extend(self.pattern(inner), variable, value)
             case _:
@@ -102,7 +102,7 @@ class _Restating:
             return aggregate
         if aggregate.function == "COUNT":
             return replace(aggregate, argument=self.present(aggregate.argument, bound))
-        # # These two show terms; the others compute with values, whatever their form.
+        # These two show terms; the others compute with values, whatever their form.
         read_as = self.as_term if aggregate.function in ("SAMPLE", "GROUP_CONCAT") else self.value
         return replace(aggregate, function=extension(aggregate.function), argument=read_as(aggregate.argument, bound))
 

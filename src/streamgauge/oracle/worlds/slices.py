@@ -80,7 +80,7 @@ def order_keys(form: a.QueryForm) -> tuple[tuple[int, bool], ...]:
     if pattern is None or not isinstance(form, a.Select):
         return ()
     names = [(key.name if isinstance(key, a.Var) else "", down) for key, down in pattern.keys]
-    # # A key that is not shown cannot be checked on received rows.
+    # A key that is not shown cannot be checked on received rows.
     if any(name not in form.variables for name, _ in names):
         return ()
     return tuple((form.variables.index(name), down) for name, down in names)
@@ -176,7 +176,7 @@ class Precedence:
             elif earliest < offset + size and offset <= latest:
                 possible.append(place)
         more = size - len(certain)
-        # # Tenfold, because a partial order leaves only some of the combinations as slices.
+        # Tenfold, because a partial order leaves only some of the combinations as slices.
         if more < 0 or comb(len(possible), more) > 10 * MAX_CASES:
             raise CutOffError(f"more than {MAX_CASES:,} legal answers would have to be compared; open are: {KEPT}")
         slices = (tuple(sorted((*certain, *chosen))) for chosen in combinations(possible, more))

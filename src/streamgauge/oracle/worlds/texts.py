@@ -47,7 +47,7 @@ class Concatenation(TextChoice):
         orders = math.factorial(len(self._strings))
         for times in Counter(self._strings).values():
             orders //= math.factorial(times)
-        # # The distinct permutations are counted by the multinomial coefficient, before any of them is made.
+        # The distinct permutations are counted by the multinomial coefficient, before any of them is made.
         limit(orders, [chosen(self)])
         return list(dict.fromkeys(quoted(self._separator.join(order)) for order in _orders(self._strings)))
 
@@ -90,7 +90,7 @@ def joins(text: str, strings: Sequence[str], separator: str) -> bool:
     """
     kinds = sorted(set(strings), key=len, reverse=True)
     counts = Counter(strings)
-    # # In every order the text has the same length.
+    # In every order the text has the same length.
     if len(text) != sum(map(len, strings)) + len(separator) * (len(strings) - 1):
         return False
     failed: set[tuple[int, ...]] = set()
@@ -100,7 +100,7 @@ def joins(text: str, strings: Sequence[str], separator: str) -> bool:
         if (place, *left) in failed:
             continue
         failed.add((place, *left))
-        # # Reversed, because the stack pops the last first: the longest string is tried first.
+        # Reversed, because the stack pops the last first: the longest string is tried first.
         for index in reversed(range(len(kinds))):
             after = place + len(kinds[index])
             rest = (*left[:index], left[index] - 1, *left[index + 1 :])

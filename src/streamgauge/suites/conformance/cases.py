@@ -246,7 +246,7 @@ def _task(case: ConformanceCase, semantics: Semantics, scale: Scale) -> Conforma
     if semantics.name == OWN:
         own = case.scaled(base)
         return ConformanceTask(name, own, own.semantics, 1.0 if arrival else None)
-    # # A multiple of the semantics' own unit, or its ticks would fall between the times of the case.
+    # A multiple of the semantics' own unit, or its ticks would fall between the times of the case.
     unit = lcm(base, semantics.time_unit)
     lateness = None if semantics.lateness is None else semantics.lateness * unit
     declared, scaled, slack = replace(semantics, lateness=lateness), case.scaled(unit), None

@@ -198,7 +198,7 @@ def certify(
             try:
                 yield from pool.map(one, tasks)
             except SetUpError:
-                # # Otherwise leaving the pool would wait for all tasks that are queued.
+                # Otherwise leaving the pool would wait for all tasks that are queued.
                 pool.shutdown(cancel_futures=True)
                 raise
 
@@ -210,7 +210,7 @@ def _refuse_unstarted(subject: Subject, outcome: ConformanceOutcome, took: float
     (s) of the task; the end of the program is awaited for about twice as long.
     """
     run = outcome.run
-    # # A program that accepted elements was able to start.
+    # A program that accepted elements was able to start.
     if run is None or run.header.failure is None or run.fed:
         return
     with ChildProcess(subject.command) as process:

@@ -66,7 +66,7 @@ class DataSetRenewal:
         style = self.dataset.style
         quads = method(style.method).annotate(facts, style, lambda _shared: str(next(self._names)))
         come = {quad for quad, _ in quads}
-        # # Facts with intervals end by themselves.
+        # Facts with intervals end by themselves.
         gone = () if style.label is Label.INTERVAL else [quad for quad in self._before if quad not in come]
         self.dataset.change(gone, quads)
         self._before = tuple(come)
@@ -106,7 +106,7 @@ async def _serve(server: Serving, renewal: DataSetRenewal, updates_by_time: Mapp
 
     def listen() -> None:
         for line in sys.stdin:
-            # # In the thread of the event loop, which also answers the requests.
+            # In the thread of the event loop, which also answers the requests.
             loop.call_soon_threadsafe(lambda message: apply(message["begins"], message["apply"]), json.loads(line))
         loop.call_soon_threadsafe(setattr, server, "should_exit", True)
 

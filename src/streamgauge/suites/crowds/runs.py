@@ -89,7 +89,7 @@ def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:
 
     If whole answers are recorded, each witness's run is stored in ``folder/runs/NAME/client-N``.
     """
-    # # Before the crowd starts, so that it shows what else the machine is doing.
+    # Before the crowd starts, so that it shows what else the machine is doing.
     load, lines = os.getloadavg()[0], list[Line]()
     try:
         with system_of(scenario, folder) as system:

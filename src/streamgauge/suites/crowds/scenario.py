@@ -96,7 +96,7 @@ class Scenario:
     @property
     def name(self) -> str:
         """A file name that is unique to the scenario."""
-        # # Of all fields, most of which the readable part leaves out.
+        # Of all fields, most of which the readable part leaves out.
         more = sha1(repr(asdict(self)).encode(), usedforsecurity=False).hexdigest()[:8]
         label = "distinct" if self.distinct else self.query
         return f"{self.system}-{self.clients}-{label}-{self.method}-{self.label}-{more}"
@@ -162,7 +162,7 @@ def continuous(scenario: Scenario, client: int) -> tuple[ContinuousQuery, str]:
     """A client's query with windows, and its text (RSP-QL)."""
     name = "head-sign" if scenario.distinct else scenario.query
     template = workloads.query_text(workloads.load("trains"), name)
-    # # 18 towns and 14 platforms give 252 clients a query of their own.
+    # 18 towns and 14 platforms give 252 clients a query of their own.
     town, platform = client % TOWNS + 1, client // TOWNS % PLATFORMS + 1
     values = {**WINDOWS, "TOWN": town, "PLATFORM": platform}
     text = fill(template, {name: value for name, value in values.items() if f"${{{name}}}" in template})

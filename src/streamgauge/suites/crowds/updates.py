@@ -140,7 +140,7 @@ class Publisher(threading.Thread):
 
     def check(self, name: str) -> None:
         """ProgramError if a request failed, or none was sent."""
-        # # A crowd without any update would only measure idle clients.
+        # A crowd without any update would only measure idle clients.
         if self.failure or not self.taken:
             raise ProgramError(f"{name}: publishing failed: {self.failure or 'nothing was taken'}")
 

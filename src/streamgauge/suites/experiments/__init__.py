@@ -309,7 +309,7 @@ def read(path: Path, overrides: Sequence[str] = ()) -> Experiment:
 def read_file(path: Path, overrides: Sequence[str] = ()) -> ExperimentFile:
     """The variants of a TOML file after ``key.path=value`` overrides; ExperimentError names line and field."""
     try:
-        # # Some editors begin a file with a byte order mark, which TOML does not allow.
+        # Some editors begin a file with a byte order mark, which TOML does not allow.
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise ExperimentError(f"{path}: {obstacle(error)}") from error

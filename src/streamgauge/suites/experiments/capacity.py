@@ -140,7 +140,7 @@ def slowest(query: ContinuousQuery, windows: Iterable[WindowVerdict]) -> float:
     delays: dict[int, list[float]] = {}
     for window in windows:
         if window.delay is not None:
-            # # By slide, so that a short overload is not hidden among the many windows of a long run.
+            # By slide, so that a short overload is not hidden among the many windows of a long run.
             delays.setdefault((window.instant or 0) // slide, []).append(window.delay)
     return max((percentile(values, 99) or 0.0 for values in delays.values()), default=0.0)
 
@@ -265,7 +265,7 @@ def _with_window(experiment: Experiment, window: Window) -> Experiment:
     planned = plan_query(experiment)
     windows = tuple(replace(window_, window=window) for window_ in planned.query.windows)
     text = print_query(replace(planned.query, windows=windows), planned.dialect)
-    # # The text has its parameters filled in already.
+    # The text has its parameters filled in already.
     query: dict[str, object] = {"text": text, "static": experiment.query.static, "parameters": {}}
     return varied(experiment, {"query": query})
 
@@ -364,7 +364,7 @@ def capacities(experiment: Experiment, search: CapacitySearch, context: Experime
 
 def with_engines(experiment: Experiment, names: tuple[str, ...]) -> Experiment:
     """The experiment for these engines only; new ones get their own first profile, else that of the first engine."""
-    # # Reversed, so that of several entries of an engine the first one counts.
+    # Reversed, so that of several entries of an engine the first one counts.
     parts = {part.name: part for part in reversed(experiment.engine)}
     for name in map(named, names):
         if name not in parts:
@@ -386,7 +386,7 @@ def _capacity(
     probed_values: dict[float, LoadProbe] = {}
 
     def passes(value: float) -> bool:
-        # # How many values the search will try is unknown: the share approaches 1, slower with each.
+        # How many values the search will try is unknown: the share approaches 1, slower with each.
         share = len(probed_values) / (len(probed_values) + 6)
         title = f"{part.name} as {part.semantics[0]}, {search_.axis.name} {search_.axis.written(value)}"
         context.tell(title, share)
@@ -414,7 +414,7 @@ def _probe(
     except ExperimentError as error:
         if first:
             raise
-        # # The first value is the user's own, and its refusal is an error; a later one only ends the search in that
+        # The first value is the user's own, and its refusal is an error; a later one only ends the search in that
         # direction.
         return LoadProbe(value, bound=Bound.REFUSED, reason=str(error))
     return probe

@@ -53,7 +53,7 @@ class SearchRange:
         low, high = sorted((one, other))
         if high / low <= 1 + self.precision:
             return None
-        # # Geometric, because precision is relative: both halves are narrower by the same factor.
+        # Geometric, because precision is relative: both halves are narrower by the same factor.
         middle = self._rounded(math.sqrt(low * high))
         return middle if low < middle < high else None
 
@@ -95,7 +95,7 @@ def _bracket(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
     """Steps by a factor of two from the start, harder while values pass, easier while they fail."""
     first, last = passes(reach.start), reach.start
     while (value := reach.step(last, harder=first)) is not None:
-        # # The first value with another outcome closes the bracket.
+        # The first value with another outcome closes the bracket.
         if passes(value) != first:
             return Bracket(last, value) if first else Bracket(value, last)
         last = value

@@ -151,7 +151,7 @@ class StreamFacts:
     @property
     def span(self) -> int:
         """From the first to the last element, ms, at least 1."""
-        # # Never 0, because it is divided by.
+        # Never 0, because it is divided by.
         return max(1, self.last - self.first + 1)
 
 
@@ -219,7 +219,7 @@ def as_taken(engine: str, static: StaticFile) -> Collection[Triple]:
 def link(source: Path, target: Path) -> None:
     """Hard-link the files into another folder, or copy them if the file system has no hard links."""
     target.mkdir(parents=True)
-    # # With the manifest, so that the linked table is checked and sized as its source.
+    # With the manifest, so that the linked table is checked and sized as its source.
     for file in [*files(source), *source.glob(MANIFEST)]:
         hardlink(file, target / file.name)
 

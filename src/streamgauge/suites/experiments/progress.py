@@ -88,7 +88,7 @@ class ProgressFolder:
         )
 
     def _write(self, line: dict[str, Any]) -> None:
-        # # Opened for each line: every line reaches the reader at once, and none stays in a buffer if the runner is
+        # Opened for each line: every line reaches the reader at once, and none stays in a buffer if the runner is
         # killed.
         with self._lock, (self._folder / LINES).open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
@@ -138,7 +138,7 @@ class ProgressReader:
         with file.open("rb") as lines:
             lines.seek(self._offset)
             new = lines.read()
-        # # The runner may be in the middle of a line: its rest is read next time.
+        # The runner may be in the middle of a line: its rest is read next time.
         end = new.rfind(b"\n") + 1
         self._offset += end
         for line in new[:end].splitlines():
@@ -214,7 +214,7 @@ class ProgressReader:
         instants = [answer.instant for answer in self._answers if answer.instant is not None]
         if not self._answers or self.come is None:
             return None
-        # # An engine may name an instant beyond the time that it was fed.
+        # An engine may name an instant beyond the time that it was fed.
         return min(self.come, max(instants)) if instants else self._before
 
 

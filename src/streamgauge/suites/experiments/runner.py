@@ -83,7 +83,7 @@ class FeedProgress:
     def follow(self, items: Iterator[AnyFollowed]) -> Iterator[AnyFollowed]:
         """Yield the elements of the stream, in any form, and note each as it is taken."""
         for item in items:
-            # # A single assignment, which the reporting thread may read at any time without a lock.
+            # A single assignment, which the reporting thread may read at any time without a lock.
             self._last = item
             yield item
         self._over = True

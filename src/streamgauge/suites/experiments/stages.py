@@ -165,7 +165,7 @@ class Pipeline:
     def run(self) -> list[tuple[Run, Verdict]]:
         """Do all stages but the report and return the runs and verdicts that it shows."""
         for trial in self.trials if self.context.again else ():
-            # # With its checkpoint: a streaming job would resume the run that is to be repeated.
+            # With its checkpoint: a streaming job would resume the run that is to be repeated.
             for stale in (self.folder(trial), self._checkpoint(trial)):
                 rmtree(stale, ignore_errors=True)
         for seed in dict.fromkeys(trial.seed for trial in self.trials):

@@ -51,7 +51,7 @@ def expanded(data: Mapping[str, Any]) -> Iterator[VariantData]:
     names = _names(axes)
     for number, label, query in queries:
         for values in product(*axes.values()):
-            # # Deep, because ``put`` changes nested tables, which the variants would share.
+            # Deep, because ``put`` changes nested tables, which the variants would share.
             variant = deepcopy(plain) if number is None else {**deepcopy(plain), "query": deepcopy(query)}
             for key, value in zip(axes, values, strict=True):
                 put(variant, key, value)
@@ -142,7 +142,7 @@ def unswept(data: dict[str, Any], key: str) -> None:
     for table in tables:
         at = at.get(table) if isinstance(at, dict) else None
     if isinstance(at, dict):
-        # # A sweep may name its field by tables or by a dotted key.
+        # A sweep may name its field by tables or by a dotted key.
         at.pop(last, None)
     if isinstance(flat := data.get("sweep"), dict):
         flat.pop(key, None)

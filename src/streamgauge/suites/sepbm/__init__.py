@@ -286,7 +286,7 @@ def write(
 
 def write_due(folder: Path, due: Iterable[DueRows]) -> None:
     """Write the rows due, by publication, channel, sign and row."""
-    # # Sorted, so that equal values give equal bytes; unbound cells are "" in the key, since None does not compare.
+    # Sorted, so that equal values give equal bytes; unbound cells are "" in the key, since None does not compare.
     rows = sorted(
         (change.publication, change.channel, -sign, tuple(cell or "" for cell in row), sign, row)
         for change in due
@@ -356,7 +356,7 @@ def spans(publications: Sequence[Publication], there: Iterable[Triple]) -> Mappi
     spans_by_triple: dict[Triple, list[Span]] = {}
     for state, publication in enumerate(publications, 1):
         for triple in dict.fromkeys(publication.removed):
-            # # Deleted and published by the same publication, the fact goes on.
+            # Deleted and published by the same publication, the fact goes on.
             if triple not in publication.added and triple in begun:
                 spans_by_triple.setdefault(triple, []).append((begun.pop(triple), state - 1))
         for triple in publication.added:

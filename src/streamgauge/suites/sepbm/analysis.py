@@ -171,7 +171,7 @@ def _matched(
         if event is None:
             surplus.append(DueEvent(*key, None))
             continue
-        # # A row may enter, leave and enter again: each notification uses up one event.
+        # A row may enter, leave and enter again: each notification uses up one event.
         events.remove(event)
         delivered.append(clock.delivered(event, notification))
     return delivered, surplus

@@ -48,7 +48,7 @@ def involved(rules: Rules, wanted: Iterable[al.TriplePattern]) -> list[Rule]:
         pattern = new.pop()
         for rule in rules.rules:
             if rule not in reached and _meet(rule.head, pattern):
-                # # Each rule once, so that recursive rules end.
+                # Each rule once, so that recursive rules end.
                 reached[rule] = None
                 new += rule.body
     return list(reached)
@@ -207,7 +207,7 @@ def _ranks(values: Sequence[float]) -> list[float]:
     counts = Counter(values)
     below, rank = 0, {}
     for value in sorted(counts):
-        # # Ties have the mean of the ranks from below + 1 to below + count.
+        # Ties have the mean of the ranks from below + 1 to below + count.
         rank[value] = below + (counts[value] + 1) / 2
         below += counts[value]
     return [rank[value] for value in values]

@@ -102,7 +102,7 @@ def _base(spark: SparkSession, configuration: Configuration) -> DataFrame:
     if not file.is_file():
         raise ConfigurationError(f"{file}: the base load is missing")
     lines = spark.read.text(location(file), lineSep="\n")
-    # # Three pieces at most: the object may contain spaces.
+    # Three pieces at most: the object may contain spaces.
     terms = fn.split("value", " ", 3)
     message = fn.concat(fn.lit(f"{file}: expected a canonical N-Triples line: s p o .: "), fn.col("value"))
     ends = fn.coalesce(terms.getItem(2).endswith(_END), fn.lit(False))
@@ -168,7 +168,7 @@ def answered(spark: SparkSession, facts: DataFrame, known: Profile, form: Select
 
 def look(facts: DataFrame) -> Profile:
     """The profile of facts with disjoint intervals: no fact is repeated within a state."""
-    # # The same fact in two intervals is a repetition to ``profiled``, but not within a state.
+    # The same fact in two intervals is a repetition to ``profiled``, but not within a state.
     return replace(profiled(facts), repeated=False)
 
 
@@ -286,7 +286,7 @@ def _drawn(terms: DataFrame, seed: int, name: str, limit: int) -> list[Term]:
 
 
 def _is_iri(column: Column) -> Column:
-    # # Triple terms begin with two.
+    # Triple terms begin with two.
     return column.startswith("<") & ~column.startswith("<<")
 
 

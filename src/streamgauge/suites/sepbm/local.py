@@ -52,7 +52,7 @@ class LocalData:
         closed = closure_of_states(rules, dict.fromkeys(self._facts, 1), 1)
         self._dataset = _dataset(closed)
         self.explicit, self.closure = len(self._facts), len(closed)
-        # # Published later, a blank node would be another one than in the base load.
+        # Published later, a blank node would be another one than in the base load.
         blank = {subject for subject, _, end in self._facts if end.startswith("_:")}
         self._described = {subject for subject, _, _ in self._facts} - blank
 
@@ -144,7 +144,7 @@ def _flips(mask: int, last: int) -> Iterator[tuple[int, bool]]:
     while changed:
         state = (changed & -changed).bit_length() - 1
         yield state, not mask >> state & 1
-        # # Clears the lowest set bit.
+        # Clears the lowest set bit.
         changed &= changed - 1
 
 
@@ -197,7 +197,7 @@ class _States:
         for solution in answer(every, self._dataset):
             bound = dict(zip(every.variables, solution, strict=True))
             facts = (tuple(_term(node, bound) for node in al.nodes_of(pattern)) for pattern in patterns)
-            # # A solution exists in the states in which all of its facts do.
+            # A solution exists in the states in which all of its facts do.
             mask = reduce(and_, (self._masks[fact] for fact in facts), _mask(0, self._last))  # type: ignore[index]
             if mask:
                 yield tuple(map(bound.get, names)), mask
@@ -305,7 +305,7 @@ def closed(rules: Rules, facts: Iterable[Triple]) -> IndexedGraph:
         size = len(graph.triples)
         for rule in rules.rules:
             graph.extend(list(_heads(rule, graph)))
-    # # Classes that only exist within the ontology's expressions, whose members are not facts.
+    # Classes that only exist within the ontology's expressions, whose members are not facts.
     unnamed = {rule.head.object for rule in rules.rules if is_unnamed(str(rule.head.object))}
     graph.discard([fact for fact in graph.triples if fact[1] == RDF_TYPE and fact[2] in unnamed])
     return graph

@@ -177,7 +177,7 @@ def _fed(recording: SepbmRecording, sizes: Mapping[int, int]) -> tuple[Fed, ...]
     inputs = []
     for place, record in enumerate(in_effect(recording.published), 1):
         inputs.append(Fed(record.number, place, record.called, record.called, sizes[record.number]))
-        # # Without it, a report at this time would be due only with the next publication.
+        # Without it, a report at this time would be due only with the next publication.
         inputs.append(Fed(ADVANCE, place, record.called, record.called))
     return tuple(inputs)
 

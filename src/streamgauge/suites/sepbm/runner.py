@@ -235,7 +235,7 @@ class _Observation:
         self._over.set()
 
     def _steps(self) -> None:
-        # # The base load lives as long as the run, so collections during the sequence need not traverse it.
+        # The base load lives as long as the run, so collections during the sequence need not traverse it.
         with gc_frozen():
             self._prepare()
         self._doing, self._started = "sequence", self._clock()

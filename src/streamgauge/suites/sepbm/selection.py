@@ -88,7 +88,7 @@ def varied(form: al.Select) -> VariedQuery | None:
     for constant in _constants(body):
         # A variable that the pattern does not have, so that replacing the constant joins nothing.
         fresh = next(var for n in count() if (var := al.Var(f"value{n}")) not in al.pattern_variables(body))
-        # # Everywhere, because a constant that occurs twice means the same resource.
+        # Everywhere, because a constant that occurs twice means the same resource.
         general = _replaced(body, constant, fresh)
         if fresh in _certain(general):
             return VariedQuery(general, form.variables, fresh, constant)
@@ -218,7 +218,7 @@ def arranged(resources: Iterable[Term], publications: int, deletes: float, seed:
     Some are deleted after they were published; every other one of these is published again after that.
     """
     random = Random(seed)
-    # # Sorted, so that the draw depends on the seed alone and not on the order of the answers.
+    # Sorted, so that the draw depends on the seed alone and not on the order of the answers.
     listed = sorted(resources)
     gone = random.sample(listed, deletions(publications, deletes))
     turns = listed + gone + gone[: len(gone) // 2]
@@ -226,7 +226,7 @@ def arranged(resources: Iterable[Term], publications: int, deletes: float, seed:
     seen: dict[Term, int] = {}
     for term in turns:
         seen[term] = seen.get(term, 0) + 1
-        # # The second turn of a resource deletes it, whichever of its turns that was before shuffling.
+        # The second turn of a resource deletes it, whichever of its turns that was before shuffling.
         yield term, -1 if seen[term] == 2 else 1
 
 
