@@ -283,7 +283,7 @@ def matched(
     plain = Alignment(expected, answers, query, semantics, exact_datatypes=rules.exact_datatypes)
     units = plain.units()
     if not all(map(is_right, units)) and may_be_open(query.form):
-        # Only prepared when a content is first asked for: a query may be open, and a run of it still need no content.
+        # Prepared when a content is first asked for, which not every run does.
         looking = cache(lambda: expect.look(query, semantics, t0))
         legality = ReportLegality(lambda due: looking()(due), query, semantics, exact_datatypes=rules.exact_datatypes)
         units = LegalUnits(run, expect, t0, legality, plain).units(units)
