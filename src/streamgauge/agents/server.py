@@ -37,12 +37,14 @@ def _in_sentences(tool: Callable[..., dict[str, Any]], failure: type[Exception])
     Any other exception is a crash, which the SDK logs and whose text it keeps from the client.
     """
 
+    # The SDK reads names, types and descriptions of arguments from the signature, which `wraps` passes on.
     @wraps(tool)
     def call(**arguments: Any) -> dict[str, Any]:
         try:
             return tool(**arguments)
         except MistakeError as error:
             raise failure(str(error)) from error
+        # A mistake of the input, but of the evaluator's depth, so no MistakeError is there to catch.
         except RecursionError as error:
             raise failure("the query or the data are nested too deeply to be evaluated: write them flatter") from error
 

@@ -42,6 +42,7 @@ class AnsweredRequests:
 
     async def receive(self) -> Any:
         """The next valid request; anyio's EndOfStream after the last."""
+        # The SDK puts the exception of an invalid line into the stream in place of a request.
         while isinstance(request := await self._requests.receive(), Exception):
             await self._responses.send(refusal(request))
         return request
@@ -90,4 +91,5 @@ def _identifier(text: object) -> str | int | None:
     except (ValueError, RecursionError):
         return None
     identifier = request.get("id") if isinstance(request, dict) else None
+    # A text is not repeated: it may be just what could not be read, such as an unpaired surrogate.
     return identifier if isinstance(identifier, int) and not isinstance(identifier, bool) else None

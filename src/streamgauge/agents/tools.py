@@ -111,6 +111,7 @@ def task_of(
 ) -> ToolTask:
     """The task of a tool; ToolInputError names an input that is too large, MistakeError one that cannot be read."""
     text = query_text(query)
+    # Each bound before the work that it bounds.
     _at_most(len(static or ""), STATIC, "static", "characters")
     prefixes = "".join(f"PREFIX {name}: <{iri}>\n" for name, iri in declared_prefixes(text).items())
     triples_given = None if static is None else _triples(prefixes, static, "static")
@@ -176,6 +177,7 @@ def _triples(prefixes: str, turtle: str, where: str) -> tuple[Triple, ...]:
 def _refuse_endless(query: ContinuousQuery, semantics: Semantics, stream: Sequence[StreamElement], until: int) -> None:
     """ToolInputError if reports would be due at too many instants up to ``until`` (ms)."""
     begun_semantics = begun(query.windows, semantics, stream[0].time if stream else None)
+    # Computed, not counted: a step of 1 ms until the year 3000 would be a loop without end.
     instants = sum(max(0, until - begun_semantics.t0) // step for step in clock_steps(query.windows, begun_semantics))
     _at_most(instants, REPORTS, "advance_to", "instants at which windows close or are looked at")
 
@@ -244,6 +246,7 @@ def expect(
     reports: list[dict[str, Any]] = []
     left = MAX_RETURNED_ROWS
     for expected_report in expected:
+        # Reports go on without rows once the limit is reached, so that instants and counts are complete.
         rows = _named(expected_report.rows[:left], expected_report.variables)
         left -= len(rows)
         due = {
@@ -292,6 +295,7 @@ def explain(
     by then, and is not ``complete``.
     """
     task = task_of(query, stream, semantics, static, advance_to, answers)
+    # Explained below, with a limit of time that an agent can wait for.
     result = _verified(task, answers, explain=False)
     if result.verdict.judgement is not Judgement.WRONG:
         return {"judgement": result.verdict.judgement.value, "sentences": [], "reason": result.verdict.reason}

@@ -23,6 +23,7 @@ _METADATA: Final = tuple(map(ip_network, ("fd00:ec2::/32", "fd20:ce::/32", "100.
 
 def names_private(host: str) -> bool:
     """Whether a host is an address that is not public, in any notation, or this machine by name."""
+    # A final dot only makes a name absolute; localhost and everything below it is this machine (RFC 6761, 6.3).
     name = host.rstrip(".").lower()
     return name == "localhost" or name.endswith(".localhost") or is_private(name)
 
@@ -36,11 +37,13 @@ def is_private(host: str) -> bool:
 def never_requested(address: str) -> bool:
     """Whether an IP address is never requested, whoever names it: link-local, metadata, multicast, reserved."""
     parsed = parse_ip(address)
+    # What is not an address at all is never connected to either.
     return parsed is None or any(map(_special, unwrapped(parsed)))
 
 
 def parse_ip(host: str) -> IpAddress | None:
     """Parse an address as resolvers do (``127.1``, ``0x7f.1``, ``2130706433``, a zone); ``None`` for other text."""
+    # Without brackets (URLs) and the zone (RFC 4007, 11), which `ip_address` would keep.
     text = host.strip("[]").partition("%")[0].rstrip(".")
     try:
         return ip_address(text)
@@ -65,6 +68,7 @@ def unwrapped(address: IpAddress) -> list[IpAddress]:
     if address in _NAT64:
         return [low]
     inner: list[IpAddress | None] = [address.sixtofour, *(address.teredo or ())]
+    # :: and ::1 are within ::/96 too, and are no IPv4 addresses.
     compatible = number >> 32 == 0 and not address.is_unspecified and not address.is_loopback
     if compatible or (number >> 32) & _LOW_32 in _ISATAP:
         inner.append(low)
@@ -73,6 +77,7 @@ def unwrapped(address: IpAddress) -> list[IpAddress]:
 
 def _public(address: IpAddress) -> bool:
     local = any(address in network for network in (*_LOCAL, *_METADATA))
+    # Python counts most multicast addresses as global.
     return address.is_global and not address.is_multicast and not local
 
 

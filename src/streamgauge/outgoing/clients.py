@@ -67,6 +67,7 @@ def guarded_client(
     """
     guarded = Guarded(refuse, resolving) if takes_private is None else Guarded(refuse, resolving, takes_private)
     client = async_client(limits, guarded)
+    # httpx keeps cookies unless the policy refuses all domains: one server could follow a client over many queries.
     client.cookies.jar.set_policy(DefaultCookiePolicy(allowed_domains=[]))
     return client
 
@@ -118,6 +119,8 @@ def _pool(limits: ExchangeLimits) -> httpx.Limits:
 
 
 def _timeout(limits: ExchangeLimits) -> httpx.Timeout:
+    # httpx's timeouts are per operation, so they are only a second bound; the deadline of the whole is in the
+    # transport.
     return httpx.Timeout(limits.seconds, read=max(limits.seconds, limits.silence))
 
 
@@ -161,6 +164,7 @@ class _Received:
         """Count from the end of the last event that is complete: an empty line, whatever ends lines."""
         seen = (self._end + chunk).replace(b"\r\n", b"\n").replace(b"\r", b"\n")
         ended = seen.rfind(b"\n\n")
+        # Comments that keep a stream alive end with an empty line too, so silence with signs of life never adds up.
         if ended >= 0:
             self._size = len(seen) - ended - 2
         # An empty line may be cut by the border of two chunks; it has at most four bytes.
@@ -185,6 +189,7 @@ class AsyncBoundedTransport(httpx.AsyncBaseTransport):
         try:
             _check_coding(request, response)
         except httpx.DecodingError:
+            # An unread response would keep its connection out of the pool.
             await stream.aclose()
             raise
         events = _is_endless(request, response)
@@ -268,6 +273,8 @@ class _BoundedStream(httpx.SyncByteStream):
     def __iter__(self) -> Iterator[bytes]:
         received, chunks = _Received(self._limits, events=self._until is None), iter(self._stream)
         while True:
+            # Set and reset around each read: a generator shares the context of its caller, which may have other
+            # exchanges.
             token = _UNTIL.set(time.monotonic() + self._limits.silence if self._until is None else self._until)
             try:
                 chunk = next(chunks, None)
@@ -298,10 +305,12 @@ class _Backend(httpcore.SyncBackend):
     ) -> httpcore.NetworkStream:
         """Connect to the first address that takes it; ConnectError where one may not be connected to."""
         error: Exception | None = None
+        # The addresses that were checked, not the name: a second resolution could give another one (DNS rebinding).
         for address in self._addresses(host, port):
             try:
                 stream = super().connect_tcp(address, port, _left(timeout), local_address, socket_options)
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as failure:
+                # The next address may work where this one does not, such as IPv4 behind a broken IPv6.
                 error = failure
             else:
                 return _DeadlineStream(stream)
@@ -309,6 +318,7 @@ class _Backend(httpcore.SyncBackend):
 
     def _addresses(self, host: str, port: int) -> list[str]:
         if self._private is None or (host, port) in self._private:
+            # Named by the user, so the system may resolve and try its addresses as it likes.
             return [host]
         try:
             addresses = resolved(host, port)
@@ -326,6 +336,7 @@ def _left(timeout: float | None) -> float | None:
     if until is None:
         return timeout
     left = until - time.monotonic()
+    # A socket's timeout of 0 would mean non-blocking, and a negative one an error.
     if left <= 0:
         raise httpcore.ReadTimeout("no whole answer in time")
     return left if timeout is None else min(left, timeout)

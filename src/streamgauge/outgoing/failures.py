@@ -13,6 +13,7 @@ TRANSIENT: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
 """Statuses after which the same request may succeed later."""
 
 _ABSENT: Final = frozenset(
+    # EAI_NODATA is not defined on every system. EAI_AGAIN is left out: the resolver may know the name later.
     code for name in ("EAI_NONAME", "EAI_NODATA") if (code := getattr(socket, name, None)) is not None
 )
 _NO_TLS: Final = frozenset(
@@ -33,6 +34,7 @@ def permanent_failure(error: BaseException) -> str:
     for cause in _causes(error):
         if isinstance(cause, ssl.SSLCertVerificationError):
             return f"its certificate is not trusted: {cause.verify_message or cause}"
+        # Other errors of TLS, such as a connection that ends during the handshake, may pass.
         if isinstance(cause, ssl.SSLError) and cause.reason in _NO_TLS:
             return f"no TLS is spoken there: {cause.reason.replace('_', ' ').lower()}"
         if isinstance(cause, httpx.UnsupportedProtocol | httpx.InvalidURL):
@@ -61,5 +63,6 @@ def _causes(error: BaseException) -> Iterator[BaseException]:
         cause = waiting.pop()
         if cause is not None and id(cause) not in seen:
             seen.add(id(cause))
+            # httpx wraps httpcore's error, which wraps the socket's: the reason is at the end of either chain.
             waiting += [cause.__cause__, cause.__context__]
             yield cause

@@ -68,6 +68,7 @@ class Guarded(httpx.AsyncBaseTransport):
         try:
             return await _first(transport, request, addresses)
         finally:
+            # Also after an error: whoever reports it or retries must see the name.
             request.url = url
 
     async def aclose(self) -> None:
@@ -82,6 +83,7 @@ class Guarded(httpx.AsyncBaseTransport):
             raise httpx.ConnectError(f"{url.host} is not found: {obstacle(error)}") from error
         if not addresses:
             raise httpx.ConnectError(f"{url.host} has no address")
+        # One private address among public ones is refused as well: which one is used is decided by chance.
         hidden = [address for address in addresses if is_private(address)]
         if hidden and not private:
             raise self._refuse(str(url), f"{url.host} is at {hidden[0]}, which is not public: allow the host by name")
@@ -106,6 +108,7 @@ async def _first(
         request.url = name.copy_with(host=address)
         try:
             return await transport.handle_async_request(request)
+        # Only where nothing was sent yet: any other failure may come after the request had its effect.
         except (httpx.ConnectError, httpx.ConnectTimeout):
             continue
     request.url = name.copy_with(host=addresses[-1])

@@ -95,6 +95,7 @@ def _opened(
     query: Query | Mapping[str, Query], streams: Sequence[Stream], options: Options
 ) -> tuple[tuple[Understood, ...], list[StreamFeed], "WatchState | None"]:
     """The parsed queries, the opened sources, and the state of a durable watch."""
+    # The type checker knows the options, a caller without one does not, and a misspelt option must not be ignored.
     if unknown := set(options) - set(Options.__annotations__):
         raise TypeError(
             f"watch has no option {', '.join(sorted(unknown))}: it has {', '.join(Options.__annotations__)}"
@@ -113,6 +114,7 @@ def _opened(
     from streamgauge.watching import durable
 
     state = durable.WatchState(Path(folder), understood, options.get("engine", "live"), options.get("shards", 1))
+    # The folder is locked from here on; an error in opening the sources must release it.
     with durable.closed_unless_done(state):
         restored = tuple([state.restored(query_) for query_ in understood])
         return restored, open_feeds(streams, named, reading, state.after), state
@@ -123,6 +125,7 @@ def read_as(arguments: Mapping[str, Any], queries: Sequence[Understood], latenes
     reading = arguments.get("reading") or Reading()
     timing = {name: arguments[name] for name in OWN_DATA_NAMES if arguments.get(name) is not None}
     prefixes = {prefix: iri for query in queries for prefix, iri in query.prefixes.items()} | dict(reading.prefixes)
+    # The reading's own option wins over what the queries allow.
     late = lateness if reading.lateness is None else reading.lateness
     return replace(reading, lateness=late, prefixes=prefixes, **timing)
 
@@ -136,6 +139,7 @@ def _begin(
         if state is not None:
             state.session.close()
         raise WatchError("an asynchronous iterable is watched by awatch: async for answer in streamgauge.awatch(...)")
+    # The simple case has no threads: each answer that is asked for pulls elements from the sources in the caller's own.
     if state is None and not _by_arrival(feeds, options) and not _own_pace(options):
         return _watch(queries, feeds, None, options, by_time([_plain(feed) for feed in feeds]), None)
     arrivals = _arrivals(state, options)
@@ -189,10 +193,12 @@ def _watch(
         if arrivals is not None:
             arrivals.join()
 
+    # Answers of a durable watch are returned after a commit, so an answer by itself wakes nobody.
     wake = None if arrivals is None or state is not None else arrivals.wake
     emits = [_emit(one.name, ready, wake) if state is None else _making(one.name, ready) for one in queries]
     session_queries = [SessionQuery(one.query, one.semantics, emit) for one, emit in zip(queries, emits, strict=True)]
     moves = moved if options.get("t0") is None else as_declared
+    # Last: a resumed watch goes on with the first window of the process before, even if t0 is given again.
     moves = resumed if state is not None and state.begun else moves
     try:
         own, sharding = _spread(queries, options)
@@ -258,6 +264,7 @@ def _wall(options: Options) -> Callable[[], int] | None:
 def _by_arrival(feeds: Sequence[StreamFeed], options: Options) -> bool:
     """Whether several streams are merged by arrival."""
     merge = options.get("merge")
+    # Merging by time waits for the slowest source; a live one may be silent for hours.
     return merge == "arrival" or (merge is None and len(feeds) > 1 and any(feed.live for feed in feeds))
 
 

@@ -81,11 +81,13 @@ class MergedStreams:
 
     def put(self, place: Place, item: "Arrival") -> bool:
         """Add an item, waiting for room; false after ``stop``."""
+        # An item of a durable watch is wrapped with its position.
         single = isinstance(item.item if isinstance(item, Placed) else item, StreamElement | Advance)
         limit = MAX_WAITING_ITEMS if single else MAX_WAITING_BATCHES
         if len(self._waiting) >= limit:
             with self._changed:
                 self._putting += 1
+                # Several sources may pass the test at once and exceed the limit by one item each, which is harmless.
                 self._changed.wait_for(lambda: len(self._waiting) < limit or self._over)
                 self._putting -= 1
         if not self._over:
@@ -96,6 +98,8 @@ class MergedStreams:
     def offer(self, place: Place, item: Input) -> bool:
         """Add an item if there is room; returns whether it was added."""
         with self._changed:
+            # Called in the event loop, which must not block: a full queue is waited for in a thread
+            # (`AsyncWatch._pump`).
             accepted = len(self._waiting) < MAX_WAITING_ITEMS and not self._over
             if accepted:
                 self._waiting.append((place, item))
@@ -131,13 +135,17 @@ class MergedStreams:
 
     def join(self) -> None:
         """Wait for the threads of the sources to end."""
+        # One deadline for all threads together; they are daemons, so one that hangs in a read does not keep the
+        # process.
         end = monotonic() + LEAVE_S
         for thread in self._threads:
+            # A source may close the watch from within its own iteration.
             if thread is not current_thread():
                 thread.join(max(0.0, end - monotonic()))
 
     def __iter__(self) -> Iterator[Any]:
         """Yield items until every source has ended."""
+        # All sources are registered before the iteration begins.
         open_sources = set(self._times)
         while open_sources and not self._over:
             for place, item in self._taken():
@@ -145,10 +153,12 @@ class MergedStreams:
                     raise item
                 if item is None:
                     open_sources.discard(place)
+                    # An ended source no longer holds time back.
                     del self._times[place]
                     continue
                 if (counted := self._counted(place, item)) is not None:
                     yield counted
+            # After each batch, too: the watch looks at its clock between items, not only when none come.
             yield None
 
     def _taken(self) -> "list[tuple[Place, Arrival | BaseException | None]]":
@@ -157,8 +167,10 @@ class MergedStreams:
                 self._taking = True
                 self._changed.wait_for(lambda: self._waiting or self._woken or self._over, self._patience)
                 self._taking = False
+            # Outside the lock, so that sources can add their items meanwhile.
             if self._together and self._waiting and not self._over:
                 sleep(self._together)
+        # Before the items are taken: a wake-up that comes later is for the next round.
         self._woken = False
         if self._over:
             return []
@@ -171,10 +183,12 @@ class MergedStreams:
             advance = item.item
             if not isinstance(advance, Advance):
                 return item
+            # The position counts even while the advance is held back by other sources.
             return Placed(item.source, self._come_to(place, advance.time), item.place)
         if isinstance(item, Advance):
             return self._come_to(place, item.time)
         begin = self._sequence
+        # The numbers that the sources gave would collide.
         self._sequence += 1 if isinstance(item, StreamElement) else len(item)
         return numbered(item, begin)
 
@@ -190,6 +204,7 @@ class MergedStreams:
             for item in items:
                 if not self.put(place, item):
                     break
+        # Raised in the thread that iterates (`__iter__`), where somebody can catch it.
         except Exception as failed:
             error = failed
         self.end(place, error)

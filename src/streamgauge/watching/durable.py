@@ -69,6 +69,7 @@ class WatchState:
         self._queries = queries
         self.session = SessionState(folder)
         try:
+            # The folder is locked by now, and must be released for the process to which it belongs.
             self._refuse_others(folder, queries)
         except BaseException:
             self.session.close()
@@ -85,6 +86,7 @@ class WatchState:
     @property
     def settled(self) -> int | None:
         """The time (ms) before which all reports were made; ``None`` if there is none."""
+        # The most patient query: reports before this time were made by all of them.
         late = max(query.semantics.lateness or 0 for query in self._queries)
         last, advanced = self.counts.get("last"), self.counts.get("told")
         times = (None if last is None else last - late, advanced)
@@ -126,6 +128,7 @@ def identity(query: Understood) -> list[Any]:
     it.
     """
     parsed = query.query
+    # Sorted: static data is a set, and a file that was written again may have another order.
     facts = "\n".join(sorted(map(" ".join, parsed.static)))
     declared, default = (
         msgspec.to_builtins(replace(semantics, sources={}), order="sorted")
@@ -174,6 +177,7 @@ class DurableWatch(Watch[Any]):
         leave: Callable[[], None],
         note: Callable[[str], None],
     ) -> None:
+        # `Watch.__del__` closes, and must not commit a watch whose constructor failed half-way.
         self._shut = True  # until there is something to keep
         self._halfway = False
         super().__init__(queries, asking, deque(), (), passing, feeds, leave)
@@ -188,6 +192,8 @@ class DurableWatch(Watch[Any]):
         self._named = any(query.name is not None for query in queries)
         self._places: dict[int, tuple[Any, int | None]] = {}
         self._hurried = any(feed.waits for feed in feeds)
+        # Sources that an earlier process has read: the first item of each shows whether something is missing in
+        # between.
         self._unseen = {at for at, feed in enumerate(feeds) if feed.key in state.sources}
         self._settling: Change | None = None
         self._committed, self._together = monotonic(), FEW
@@ -263,8 +269,10 @@ class DurableWatch(Watch[Any]):
         self._last_number: int = counts.get("number", 0)
         self._settled = self._session.records("settled").get(WHOLE, {}).get("number", 0)
         for _, item in self._session.history():
+            # Not `_enter`: replayed items are counted already.
             self._asking.take(item if isinstance(item, ElementBatch) else item[1])
             self._emitted.clear()
+        # The replay counts its late elements once more.
         self._late_before = counts.get("late", 0) - self._asking.late
         self.elements, self.uncounted = counts.get("elements", 0), counts.get("uncounted", 0)
         self._last, self._latest_advance = counts.get("last"), counts.get("told")
@@ -279,6 +287,8 @@ class DurableWatch(Watch[Any]):
 
     def _take(self) -> bool:
         """Process the waiting items, at most as many as take ``BEAT_S``."""
+        # Adapted to the speed of the engine: so many items as are processed within half of `BEAT_S`, or answers would
+        # wait longer than that to become durable.
         limit = min(self._together, LARGEST - len(self._came))
         arrived, size, more = list[Placed](), 0, False
         try:
@@ -305,6 +315,7 @@ class DurableWatch(Watch[Any]):
         for placed in arrived:
             source, item = placed.source, placed.item
             if item is None:
+                # An advance that is held back moves the position, but no time.
                 self._places[source] = placed.place, self._places.get(source, (None, None))[1]
                 continue
             if self._unseen:
@@ -314,6 +325,7 @@ class DurableWatch(Watch[Any]):
         self._enter_all(items)
         if quiet and self._passing.wall is not None:
             self._pass_time(self._passing.wall)
+        # By size or by age: a transaction costs a sync of the disk, whatever it contains.
         if len(self._came) >= LARGEST or monotonic() - self._committed > self._patience:
             self._commit()
         self._halfway = False
@@ -351,11 +363,13 @@ class DurableWatch(Watch[Any]):
 
     def _keep(self, item: Input) -> None:
         if isinstance(item, StreamElement):
+            # Its number in the watch's own history, by which a resumed process goes on counting.
             item = replace(item, sequence=self._came.end)
             self._came.append(item.stream, item)
         self._enter(item)
 
     def _advance(self, time: int) -> None:
+        # Successive advances without answers in between are one: the later one says all.
         if not self._emitted:
             self._came.pop_advance()
         self._came.append(WHOLE, Advance(time))
@@ -388,6 +402,7 @@ class DurableWatch(Watch[Any]):
             for number, (name, answer) in enumerate(self._emitted, self._last_number + 1)
         ]
         change = self._settling or Change()
+        # An idle watch writes nothing.
         if not (answers or self._came or self._places or change.records):
             return
         change.answers += [NumberedLine(WHOLE, answer.number, answer.line()) for answer in answers]
@@ -398,6 +413,7 @@ class DurableWatch(Watch[Any]):
         self._last_number += len(answers)
         self._emitted.clear()
         self._came = OpenSegment(self._session.next)
+        # Only what is durable is returned: the number of an answer must mean the same after a crash.
         self._ready.extend(answers)
         for at, (place, _) in self._places.items():
             if (source := self._feeds[at].resumable) is not None:
@@ -419,6 +435,7 @@ class DurableWatch(Watch[Any]):
         for at, (place, time) in self._places.items():
             source = self._feeds[at].resumable
             position = source.position(place) if source is not None and place is not None else None
+            # In the transaction of its items, or a crash would repeat or skip some.
             records["source", self._feeds[at].key] = {"position": position, "time": time}
         return records
 

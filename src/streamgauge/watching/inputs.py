@@ -92,6 +92,7 @@ def _understand(
     query_, dialect, text = _read(query)
     if static is not None:
         query_ = query_.with_static(static)
+    # Silently empty background data would make every answer empty.
     elif query_.background and not query_.static:
         raise WatchError(static_missing(query_))
     return Understood(name, query_, _semantics(terms, dialect, engine), declared_prefixes(text))
@@ -101,16 +102,19 @@ def _read(query: Query) -> tuple[ContinuousQuery, str, str]:
     """The query, its dialect, and its text, empty for a query object."""
     if isinstance(query, ContinuousQuery):
         return query, "rspql", ""
+    # Every query has a brace, and next to no path.
     text = query if isinstance(query, str) and "{" in query else _text(Path(query))
     dialect = detect(text)
     try:
         return parse(text, dialect), dialect, text
     except QueryError as error:
+        # A query from a file is named by it; for a text the position says enough.
         raise error if text is query else WatchError(f"{query}, {error}") from error
 
 
 def _text(path: Path) -> str:
     try:
+        # Editors on Windows begin a file with a byte order mark, which no grammar has.
         return path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise WatchError(f"{path}: this query cannot be read: {obstacle(error)}") from error
@@ -201,6 +205,7 @@ def open_feeds(
     if not pairs:
         raise WatchError("there is no stream to watch: name a file, a URL or something to iterate over")
     called = (str(source) if isinstance(source, str | Path) else "something to iterate over" for _, source in pairs)
+    # Before anything is opened: the mistake is in the call, not in a source.
     refuse_names((NamedSource(name, iri) for name, (iri, _) in zip(called, pairs, strict=True)), named)
     readings = shared_readings([source if isinstance(source, str | Path) else None for _, source in pairs], reading)
     feeds: list[StreamFeed] = []
@@ -209,6 +214,7 @@ def open_feeds(
             feeds.append(_open(source, reading_for(NamedSource("", iri), named, own), iri, after, len(pairs) > 1))
             # If a later source cannot be opened, the connections of the earlier ones would stay open.
             opened.callback(feeds[-1].close)
+        # All are open: from here on the watch closes them.
         opened.pop_all()
     return feeds
 
@@ -231,6 +237,7 @@ def _open(feed: Given, reading: Reading, iri: str | None, after: After | None, a
     """Open a source; ``apart``: its elements are merged with others', so that each needs a place of its own."""
     if isinstance(feed, str | Path):
         address = parse_address(str(feed))
+        # The same address may feed two streams.
         key = f"<{iri}> from {address.text}" if iri else address.text
         source = open_source(str(feed), reading, after=None if after is None else after(key))
         waits = after is not None and isinstance(source, Resumable) and source.hold(apart=apart)

@@ -140,6 +140,8 @@ class Watch(Generic[Emitted]):
         if not self._over:
             self._over = True
             self._ready.clear()
+            # Closing may happen within the engine's own call or a source's generator, which refuse to be closed while
+            # they run.
             with suppress(ValueError, RuntimeError):
                 self._finish()
 
@@ -150,6 +152,7 @@ class Watch(Generic[Emitted]):
         self.close()
 
     def __del__(self) -> None:
+        # The constructor may have failed before there was anything to close.
         if hasattr(self, "_over"):
             self.close()
 
@@ -211,11 +214,13 @@ class Watch(Generic[Emitted]):
         if self._last is None or item.time > self._last:
             self._last = item.time
         self._asking.push(item)
+        # Only now is t0 known: the first element may have set it.
         if item.time < self._first:
             self._first = min((t0 for _, t0 in self._asking.begun), default=inf)
             self.uncounted += item.time < self._first
 
     def _enter_batch(self, batch: "ElementBatch") -> None:
+        # Only a batch that needs a look at each element is taken apart; all others stay columns.
         if self.elements < LOOKED_AT or int(batch.times.min()) < self._first:
             for element in batch.elements():
                 self._enter_element(element)
@@ -228,6 +233,7 @@ class Watch(Generic[Emitted]):
     def _end(self) -> None:
         end = self._passing.end
         if end == "windows" and self._last is not None:
+            # All queries share one time, so the longest window decides.
             self._advance(max(all_closed(one.query.windows, self._last) for one in self.asked))
         elif isinstance(end, int):
             self._advance(end)
@@ -253,6 +259,7 @@ class AsyncWatch(Generic[Emitted]):
     ) -> None:
         self._watch, self._arrivals, self._pumps = watch, arrivals, pumps
         self._tasks: list[asyncio.Task[None]] = []
+        # `_close` may run while a cancelled `_gather` still works: a thread cannot be cancelled.
         self._working = Lock()
         self._answers = self._run()
 
@@ -290,6 +297,7 @@ class AsyncWatch(Generic[Emitted]):
     async def _run(self) -> AsyncGenerator[Emitted, None]:
         self._tasks = [asyncio.create_task(self._pump(place, items)) for place, items in self._pumps]
         try:
+            # Several answers per thread: handing one over costs more than most answers take.
             while answers := await asyncio.to_thread(self._gather):
                 for answer in answers:
                     yield answer
@@ -297,6 +305,7 @@ class AsyncWatch(Generic[Emitted]):
             await self._shut()
 
     async def _shut(self) -> None:
+        # First, so that a `_gather` that waits for items returns and the lock becomes free.
         self._arrivals.stop()
         for task in self._tasks:
             task.cancel()

@@ -26,6 +26,7 @@ class Grant:
 
     def covers(self, operation: str, channel: str) -> bool:
         """Whether the token permits an operation on a channel."""
+        # `fnmatchcase`, because `fnmatch` folds case on some systems, and names of channels are told apart by theirs.
         return operation in self.operations and any(fnmatchcase(channel, pattern) for pattern in self.channels)
 
 
@@ -60,6 +61,7 @@ class Access:
     def replace(self, grants: Sequence[Grant]) -> None:
         """Replace all permissions by those of ``grants``."""
         # A token may have several grants, each with its own channels, so they are searched one by one.
+        # `Tokens` for its comparison in constant time, also where only one token is compared.
         self._grants = [(Tokens([grant.token]), grant) for grant in grants]
         self.every.replace(self.tokens)
 

@@ -45,17 +45,21 @@ class StandingAnswers:
 
     def __init__(self, broker: Broker) -> None:
         self._broker, self._lock = broker, Lock()
+        # Weak: a snapshot lives as long as the slowest response that reads from it.
         self._sent: WeakValueDictionary[str, StandingAnswer] = WeakValueDictionary()
 
     async def response(self, name: str) -> Response:
         """The response with the answer of a channel; UnknownChannelError, FailedError."""
         answer = await run_in_threadpool(self._of, name)
+        # A long answer is serialised piece by piece while it is sent; a short one at once, which takes a thread.
         return answer.response() if len(answer.rows) > PIECE else await run_in_threadpool(answer.response)
 
     def _of(self, name: str) -> StandingAnswer:
         # Held while rows are copied: of requests that come together, one copies and the others share its snapshot.
         with self._lock:
             channel, answer = self._broker.channel(name), self._sent.get(name)
+            # With a fault always anew, so that `rows` can refuse: a snapshot of before may show a change that was never
+            # durable.
             if answer is None or answer.channel is not channel or answer.number != channel.number or self._broker.fault:
                 answer = self._sent[name] = StandingAnswer(channel, *self._broker.rows(name))
             return answer

@@ -70,6 +70,7 @@ def read_outlet(text: str, name: str | None = None) -> Outlet:
     channel, equals, address = text.partition("=")
     if not channel or not equals or not address:
         raise BridgeError(f"{text!r}: write CHANNEL=URL, as in people=mqtt://localhost/people")
+    # A hash of the text, so that the same outlet has the same name in the next run, and goes on where this one stopped.
     return Outlet(channel, address, name or f"bridge:{sha256(text.encode()).hexdigest()[:32]}")
 
 
@@ -143,6 +144,7 @@ class Bridge:
         self._ending.set()
         for source in self._sources:
             source.close()
+        # One deadline for all sinks together.
         end = None if patience is None else monotonic() + patience
         sentences: list[str] = []
         # Fewer sinks than outlets if ``open`` failed half-way.
@@ -167,6 +169,8 @@ class Bridge:
         with self._connect() as client:
             for count, item in enumerate(one_by_one(source.items())):
                 if isinstance(item, StreamElement):
+                    # The count is of the source's items in this run, and so the same for every repetition of the
+                    # request.
                     self._hand_on(client, inlet, item, f"bridge:{self._run}:{number}:{count}")
 
     def _hand_on(self, client: Client, inlet: Inlet, element: StreamElement, key: str) -> None:
@@ -176,6 +180,7 @@ class Bridge:
         added, removed = (element.removed, element.added) if inlet.deletes else (element.added, element.removed)
         try:
             if added and removed:
+                # One request for both: with two, subscribers would see the state in between as a change of its own.
                 text = f"DELETE DATA {{ {_lines(removed)} }} ; INSERT DATA {{ {_lines(added)} }}"
                 self._persist(lambda: client.update(text, key))
             elif added:
@@ -189,6 +194,7 @@ class Bridge:
             self._refuse(BrokerError(f"element {element.sequence} of {inlet.address}: {error}", error.status))
 
     def _persist(self, send: Callable[[], Got]) -> Got:
+        # New for each request: patience counts from its own first failure.
         again = Reconnection(self._url, Backoff(self._random), self._patience, self._tell)
         while True:
             try:

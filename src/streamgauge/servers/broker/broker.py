@@ -151,6 +151,7 @@ class Broker(Registry):
     ) -> "Future[Receipt]":
         future: Future[Receipt] = Future()
         # A client that disconnects cancels its future; the publication takes effect all the same.
+        # From this state on `Future.cancel` returns false, so that setting the result cannot fail.
         future.set_running_or_notify_cancel()
 
         def receive(outcome: Receipt | BaseException) -> None:
@@ -167,6 +168,8 @@ class Broker(Registry):
         added, removed = waiting.added, waiting.removed
         if not self._graphs and (uses_graphs(waiting.changes) or any(is_named(fact[0]) for fact in (*added, *removed))):
             raise _without_graphs()
+        # The operations of an update are worked out before any of them is applied, and what rules would derive in
+        # between is not known then.
         if any(operation.where is not None for operation in waiting.changes[1:]) and self._strategy.derives:
             raise GraphError(
                 "WHERE after another operation, beside an ontology: it would not see what is derived from that; "
@@ -174,6 +177,7 @@ class Broker(Registry):
             )
         if self.fault:
             raise self._failure()
+        # A fault that comes after this test is told by `step`, which answers everything that waits.
         self._queue.add(waiting)
 
     def _failure(self) -> FailedError:
@@ -183,6 +187,7 @@ class Broker(Registry):
         outcomes: list[Receipt | BaseException] = []
         retry_key = None if key is None else _key(key, added, removed)
         self._enqueue(WaitingPublication(added, removed, retry_key, OPEN, outcomes.append))
+        # Another thread may take this publication in its batch; this one then finds the outcome once it gets the lock.
         while not outcomes:
             self.step()
         (outcome,) = outcomes
@@ -224,6 +229,8 @@ class Broker(Registry):
             except NotWrittenError as error:
                 outcomes = [(publication, error) for publication in batch]
             except BaseException as error:
+                # Facts in memory may be ahead of the journal from here on; without a journal they are the only truth
+                # there is.
                 self.fault, self._astray = f"a publication could not be processed: {error}", self._durable
                 for publication in batch:
                     publication.receive(error)
@@ -235,10 +242,12 @@ class Broker(Registry):
     def _taken_in(self, batch: list[WaitingPublication]) -> list[tuple[WaitingPublication, Receipt | BaseException]]:
         """Process a batch; returns the outcomes once all its effects are durable and sent."""
         (first, *_) = batch
+        # A repetition is not evaluated again: its WHERE would meet the facts that the first run has left.
         if not first.changes or self._keys.holds(first.key):
             return self._take_in(batch)
         try:
             added, removed = self._changed(first.changes)
+            # Only now are the inserted triples known.
             check_width(added)
         except Exception as error:
             return [(first, error)]
@@ -249,6 +258,7 @@ class Broker(Registry):
         limits = self.limits
         try:
             with DEADLINES.within(limits.where_seconds, limits.growth):
+                # Under the lock, which is why its limits are far below those of a query: everybody waits for it.
                 return together(changes, self._strategy.facts, limits.graph, min(limits.effort, limits.looks))
         except TooMuchError as error:
             raise LimitError(f"{error}: use more constants in WHERE") from error
@@ -277,6 +287,8 @@ class Broker(Registry):
             capacity -= len(publication.added)
             self._number += 1
             if publication.key is not None:
+                # The journal forgets them in the same transaction, or keys of a restarted broker would differ from
+                # those of this one.
                 self._forgotten += self._keys.remember(publication.key, self._number)
             fresh.append((Publication(self._number, publication.added, publication.removed), publication.key))
             outcomes.append((publication, Receipt(self._number)))
@@ -298,15 +310,19 @@ class Broker(Registry):
         """Reset facts, answers, keys and numbers to the journal's state after a failed write, without notifications."""
         self.trouble = str(error)
         touched = {triple for publication in publications for triple in (*publication.added, *publication.removed)}
+        # By what the journal has, not by reverting: a batch may add and remove the same fact several times.
         there = self._journal.holding(touched)
         back = Publication(publications[0].number, tuple(there), tuple(touched - there))
         # The way back must not be refused by a limit that the way forth has nearly used up.
         self._strategy.limit(sys.maxsize, sys.maxsize)
         try:
+            # `publish` is a generator, which does nothing until it is consumed; its changes are of no interest, since
+            # nobody has seen those that they take back.
             deque(self._strategy.publish([back], self._steady()), maxlen=0)
         finally:
             self._strategy.limit(self.limits.effort, self.limits.derived, self.limits.change, self.limits.changes)
         self._mend()
+        # A client that repeats its request must not be told that it took effect.
         self._keys, self._forgotten = RetryMemory[int](self.limits.keys, self._journal.keys()), []
         self._number = publications[0].number - 1
 
@@ -317,6 +333,7 @@ class Broker(Registry):
         if not isinstance(outcome, Receipt) or outcome.number not in refused:
             return outcome
         if waiting.key is not None:
+            # In memory alone: `_keep` has stored no refused publication, and with it no key.
             self._keys.forget(waiting.key)
         return LimitError(refused[outcome.number])
 
@@ -339,6 +356,7 @@ class Broker(Registry):
         with self._lock:
             try:
                 if self.trouble:
+                    # An empty transaction writes the seal, which is enough to meet a full disk again.
                     self._journal.accept(Accepted())
                     self.trouble = ""
                 self._sent_or_stored([], self._strategy.evaluate(self._steady()))
@@ -358,6 +376,7 @@ class Broker(Registry):
         strategy does not support.
         """
         form = read_query(query, self.limits)
+        # One preparation at a time: each may take its seconds of CPU and hundreds of MB.
         with self._creating:
             prepared = self._prepared(name, form, owner, require)
             try:
@@ -367,6 +386,7 @@ class Broker(Registry):
                     return self._create(name, query, form, owner, prepared).variables
             except BaseException as error:
                 with self._lock:
+                    # Under the lock: the query is attached to facts that publications change.
                     self._strategy.abandon(prepared)
                 if isinstance(error, RecursionError):
                     raise too_deep() from None
@@ -377,6 +397,7 @@ class Broker(Registry):
         with self._lock:
             require(self._channels.get(name))
             self._refuse(name, owner)
+            # The log of the same query is shared, there is nothing to evaluate.
             if form in self._by_form:
                 return None
         alone = partial(DEADLINES.within, self.limits.seconds, self.limits.growth)
@@ -422,6 +443,7 @@ class Broker(Registry):
         with self._lock:
             self._refuse_astray()
             channel = self.channel(name)
+            # Both under one lock: the number says which notifications a subscriber still needs on top of these rows.
             number, rows = channel.number, self._strategy.rows(channel.log.name)
         return number, list(rows)
 

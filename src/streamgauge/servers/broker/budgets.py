@@ -42,8 +42,10 @@ class KeptBudget:
     def add(self, owner: str, size: int) -> bool:
         """Add ``size`` bytes, which may be negative; returns whether the budget is exceeded."""
         total = self._bytes[owner] = self._bytes.get(owner, 0) + size
+        # Half, not the limit: an identity at its limit would otherwise be refused and admitted with every notification.
         if total <= self.limit // 2:
             self._reached.discard(owner)
+        # An identity without stored bytes leaves no entry behind; tokens come and go.
         if not total:
             del self._bytes[owner]
         return total > self.limit

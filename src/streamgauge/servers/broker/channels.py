@@ -127,6 +127,8 @@ class Channel:
         """
         entries = self.log.entries
         if after is not None:
+            # A client counts from its channel's start; the log may have older entries, which belong to channels created
+            # before.
             after = self.start + after if 0 <= after <= self.number else max(self.start, entries.oldest - 1)
         subscribed = Subscribed(name, self, entries.subscribe(after, wake), acknowledge, owner)
         self.connected.add(subscribed)
@@ -140,6 +142,7 @@ class Channel:
 
     def end(self, end: End) -> None:
         """End all subscriptions of the channel."""
+        # A copy of both sets: a subscriber that is woken may close, which changes them.
         for subscription in (*self.shared, *self.connected):
             subscription.end(end)
 
@@ -160,6 +163,7 @@ class Subscribed:
     ) -> None:
         self.name, self.channel, self.owner = name, channel, owner
         self._inner, self._acknowledge = inner, acknowledge
+        # Until the channel ends: entries that the log gains later belong to other channels of the same query.
         self._last = sys.maxsize
 
     @property
@@ -201,8 +205,10 @@ class Subscribed:
 
     def end(self, end: End) -> None:
         """End this subscription, even though the log continues for other channels."""
+        # What came before the end is still taken.
         self._last = self.channel.log.entries.number
         self._inner.over = self._inner.over or end
+        # The log goes on for other channels and does not wake this subscriber by itself.
         self._inner.wake()
 
     def close(self) -> None:

@@ -140,6 +140,7 @@ class ResumedSubscription:
 
     def call(self) -> BrokerCall:
         """The request that starts the subscription, or resumes it after the last notification."""
+        # New for each connection: the half event with which the last one broke off comes again as a whole.
         self._parser = EventParser(self._largest, None)
         since = {} if self.last is None else {"Last-Event-ID": str(self.last)}
         headers = {"Accept": "text/event-stream", **since}
@@ -150,8 +151,10 @@ class ResumedSubscription:
         # On the first connection a 404 is a mistake in the name; later it means that the channel was deleted.
         if response.status_code == 404 and self._connected:
             return True
+        # A busy broker is asked again; the caller waits as its Retry-After says.
         if response.status_code not in BUSY:
             _check(response)
+        # Kept over reconnections: this is what tells a deleted channel from a misspelt one.
         self._connected = self._connected or response.is_success
         return False
 
@@ -162,6 +165,7 @@ class ResumedSubscription:
             if event.data is None:
                 raise BrokerError(f"a notification of more than {self._largest} bytes: raise {_OPTION}")
             with _understanding(repr(event.data[:200])):
+                # Other events, such as `over`, carry no notification; the response ends after them.
                 self.missed += int(msgspec.json.decode(event.data)["missed"]) if event.name == "missed" else 0
                 notification = read_told(event.data) if event.name == "message" else None
             # The broker resumes after what was acknowledged, which may be before the last one received.
@@ -396,6 +400,7 @@ class Client(_Operations[Acknowledged, None, Standing, tuple[str, ...], ChannelS
             try:
                 with self._http.stream(**self._arguments(place.call())) as response:
                     if not response.is_success:
+                        # In a stream the body is not read by itself, and the refusal's sentence is in it.
                         response.read()
                     if place.ended(response):
                         return

@@ -43,6 +43,8 @@ class AnswerChange(NamedTuple):
     @property
     def size(self) -> int:
         """Approximate bytes of the rows."""
+        # 64 for the object itself, so that a change without terms (an ASK) does not count as nothing; `None` are
+        # unbound variables.
         return 64 + sum(map(len, filter(None, chain(*self.added, *self.removed))))
 
 

@@ -79,8 +79,10 @@ class NotificationTexts:
         """One line of JSON."""
         key = channel.name, notification.number, notification.at
         text = self._texts.get(key)
+        # Two threads may both encode a text that is new; that costs less than a lock around every lookup.
         if text is None:
             text = msgspec.json.encode(notification_json(notification, channel.variables, channel.log.kind))
+            # 512 texts of 64 KB are 32 MB; without the bound they could be 3 GB.
             if notification.size <= _LARGEST:
                 self._keep(key, text)
         return text
@@ -112,6 +114,7 @@ class Connections:
         """Notifications as server-sent events."""
         subscribed, signal = begun
         line = partial(self._texts.text, subscribed.channel)
+        # A HEAD gets no body, so nothing may write to its connection.
         member = self._member(request, subscribed, signal) if request.method == "GET" else None
         return events.Events(as_events(subscribed, line, signal, member), subscribed.close)
 
@@ -132,8 +135,11 @@ class Connections:
         if subscriber is None:
             return self._broker.listen(name, signal.set, after, owner)
         check_name(subscriber, "a subscriber")
+        # In a thread (`begin`): the broker's lock may be held by a publication that is being evaluated.
         subscribed = self._broker.subscribe(name, subscriber, signal.set, after, owner)
         if after is not None:
+            # A client that resumes after a number has received everything up to it, even if its acknowledgement was
+            # lost.
             subscribed.acknowledge(after)
         return subscribed
 
@@ -177,6 +183,7 @@ async def _acknowledged(websocket: WebSocket, subscribed: Subscribed) -> None:
         except msgspec.MsgspecError:
             await websocket.close(1008, 'only {"acknowledge": NUMBER} is understood here')
             return
+        # It takes the broker's lock, for which the event loop must not wait.
         await asyncio.to_thread(subscribed.acknowledge, acknowledgement.acknowledge)
 
 
@@ -227,6 +234,7 @@ def read_hook(text: str, allowed: Collection[str] = ()) -> Webhook:
         url = httpx.URL(address)
     except httpx.InvalidURL as error:
         raise WebhookError(f"{text!r}: a webhook is CHANNEL=URL, with http or https: {error}") from error
+    # `httpx` has lowered the host of the URL already.
     private = url.host in {host.lower() for host in allowed}
     if names_private(url.host) and not private:
         raise WebhookError(f"{address}: {url.host} is not a public host: --webhook-host {url.host} allows it")
@@ -264,6 +272,7 @@ class Webhooks:
         self._broker, self._texts, self._hooks, self._client = broker, texts, hooks, client
         self._sleep, self._random = sleep, Random()
         self.failures = 0
+        # Before the service accepts anything: the first notification must find its webhooks enrolled.
         for hook in hooks:
             broker.enrol_always(hook.channel, hook.subscriber, OPERATOR)
 
@@ -301,6 +310,7 @@ class Webhooks:
                 subscribed = await run_in_threadpool(
                     self._broker.subscribe, hook.channel, hook.subscriber, signal.set, None, OPERATOR
                 )
+            # A channel that does not exist yet, a budget that is reached, a disk that is full: all of them may pass.
             except (UnknownChannelError, LimitError, JournalError):
                 await self._sleep(CHANNEL_INTERVAL_S)
                 continue
@@ -320,6 +330,7 @@ class Webhooks:
             for notification in subscribed.take():
                 text = self._texts.text(subscribed.channel, notification)
                 await self._post(client, hook, text, key_of(notification))
+                # Only after a 2xx: a broker that stops in between posts the notification again, with the same key.
                 await run_in_threadpool(subscribed.acknowledge, notification.number)
             if over or self._broker.fault:
                 return
@@ -337,6 +348,7 @@ class Webhooks:
             try:
                 async with asyncio.timeout(PATIENCE_S), client.stream("POST", hook.url, **request) as response:
                     if response.is_success:
+                        # An unread body would keep the connection from being used for the next notification.
                         await _drain(response)
                         return
             except (httpx.HTTPError, TimeoutError):

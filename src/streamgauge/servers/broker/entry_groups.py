@@ -37,6 +37,7 @@ def grouped(entries: Iterable[UnacknowledgedEntry]) -> Iterator[tuple[AnswerEntr
 def runs_of(members: Iterable[tuple[int, int]]) -> Runs:
     """(log, number) pairs as runs."""
     runs: Runs = []
+    # Sorted by log, so that neighbours with equal numbers, the usual case for logs that began together, become one run.
     for log, number in sorted(members):
         if runs and runs[-1][1:] == (log - 1, number):
             runs[-1] = (runs[-1][0], log, number)
@@ -90,11 +91,13 @@ class GroupIndex:
     def settle(self, log: int, number: int = maxsize) -> list[int]:
         """Settle a log up to a number; returns the shared rows that no log needs any more."""
         rows, gone = self._rows.get(log), list[int]()
+        # Rows of a log come in the order of its numbers, so the settled ones are at the left end.
         while rows and rows[0][0] <= number:
             _, group = rows.popleft()
             group.needed -= 1
             if not group.needed:
                 gone.append(group.number)
+        # Logs are created and deleted all the time; empty deques would remain.
         if rows is not None and not rows:
             del self._rows[log]
         return gone

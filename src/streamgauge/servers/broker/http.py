@@ -206,6 +206,7 @@ class BrokerApp:
             async with self._hooks.running():
                 yield
         finally:
+            # The worker first: what waits is still processed by a broker that is open.
             await run_in_threadpool(self._worker.close)
             await run_in_threadpool(self._broker.close)
 
@@ -263,6 +264,7 @@ class BrokerApp:
             )
         demands = _channel_demands(request, name)
         refuse_graph_parameters(request.query_params)
+        # The limit counts characters, and UTF-8 has up to four bytes for one.
         query = text(await read_body(request, 4 * self._broker.limits.query_text))
         create = partial(self._broker.create_channel, name, query, owner=self._owner(request), require=demands)
         async with self._creation.through():
@@ -466,6 +468,7 @@ def _metrics(broker: Broker, hooks: Webhooks) -> Iterator[Metric]:
     """Metrics of the whole broker; there are too many channels for metrics by name."""
     channels = broker.channels()
     total = sum(channel.number for channel in channels)
+    # A set, because several channels share a log.
     kept = sum(log.entries.bytes for log in {channel.log for channel in channels})
     for name, about, value in (
         ("channels", "Channels.", len(channels)),

@@ -148,6 +148,7 @@ def _check_texts(form: al.QueryForm, limits: Limits) -> None:
     for pattern in every_pattern(form.pattern):
         expressions_ += expressions(pattern)
         if isinstance(pattern, al.Extend):
+            # By name over the whole query, scopes aside: too large a bound only refuses what may be large.
             definitions.setdefault(pattern.variable.name, []).append(pattern.expression)
     if refused := refused_patterns(form):
         raise LimitError(refused)
@@ -185,6 +186,7 @@ def _called(operator: str, lengths: list[int]) -> int:
         return sum(lengths)
     if operator == "REPLACE":
         text, _, replacement, *_ = lengths
+        # An empty match at every character, and one at the end: each puts the replacement in, and the characters stay.
         return (text + 1) * (replacement + 1)
     return _WIDER.get(operator, 1) * max(lengths, default=0)
 
@@ -196,6 +198,7 @@ def read_changes(
     limits = limits or Limits()
     names: dict[str, str] = {}
     start = uuid4().hex
+    # A label of one request must not name the blank node of another.
     context = UpdateContext(lambda name: names.setdefault(name, f"_:{start}b{len(names)}"), True, using, now)
     load_parsers()
     try:
@@ -233,6 +236,7 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
     if syntax is None:
         raise MediaTypeError(f"{media or 'no content type'}: send a graph as one of {', '.join(SENT)}")
     try:
+        # The charset of the media type, which pyoxigraph does not know.
         body = served_text(body, kind)
         check_rdf(body, syntax, SERVED)
         with document_turn(body, syntax):
@@ -241,6 +245,7 @@ def read_graph(body: bytes, kind: str, limits: Limits) -> tuple[Triple, ...]:
         line = "" if error.lineno is None else f"line {error.lineno}: "
         raise GraphError(f"{line}not {media}: {reason(error)}") from error
     except (ValueError, OSError) as error:
+        # Both are ValueErrors of our own that come through the generator, with their sentences complete.
         if isinstance(error, GraphError | LimitError):
             raise
         raise GraphError(f"not {media}: {error}") from error
@@ -261,6 +266,7 @@ def _triples(body: bytes, syntax: ox.RdfFormat, limits: Limits) -> Iterator[Trip
         triple = one(subject, subject), one(predicate, predicate), one(end, end)
         characters = len(subject) + len(predicate) + len(end)
         capacity -= characters
+        # The sum first: it is above the limit for nearly no triple, and spares the three lengths.
         if characters > limits.term and max(map(len, triple)) > limits.term:
             raise _long_term(triple, limits)
         if capacity < 0:
@@ -303,6 +309,7 @@ def _fact(quad: ox.Quad) -> Triple:
 def read_files(paths: Sequence[Path]) -> Iterator[Triple]:
     """The facts of RDF files, including named graphs, with distinct blank nodes per file; FormatError."""
     for number, path in enumerate(paths):
+        # The same label in two files means two nodes (RDF 1.1 Concepts, 3.4).
         relabel = Relabel(f"s{number}x" if number else "s")
         for quad in parse_file(path):
             triple = relabel.triple(quad)

@@ -42,6 +42,8 @@ class SparqlProtocol:
     @asynccontextmanager
     async def request(self, kind: Kind, request: Request) -> AsyncIterator[tuple[ProtocolRequest, bytes]]:
         """Yield the operation of a request and its body; ProtocolError, BodyError."""
+        # The query string is ASCII after percent-encoding; latin-1 decodes whatever else a client sends without failing
+        # here.
         address = request.scope["query_string"].decode("latin-1")
         if request.method in ("GET", "HEAD"):
             yield read_protocol(kind, address), b""
@@ -59,6 +61,7 @@ class SparqlProtocol:
 
     async def query(self, sent: ProtocolRequest, accept: str) -> Response:
         """The answer of a query over the current facts; 406 if the client accepts no available format."""
+        # Also while the body is serialised: rows and text are what takes the memory.
         async with self._answering.through():
             form, rows = await run_in_threadpool(self._broker.ask, sent.text, sent.graphs)
             formats = TRIPLES if isinstance(form, al.Construct) else RESULTS

@@ -66,11 +66,14 @@ class PublicationQueue:
         batch: list[WaitingPublication] = []
         with self._lock:
             while self._waiting and len(batch) < self._limits.batch:
+                # An update is evaluated over the facts of all publications before it, so these have to be applied
+                # first.
                 if self._waiting[0].changes and batch:
                     break
                 batch.append(self._waiting.popleft())
                 if batch[0].changes:
                     break
+            # Counted as waiting until they are taken, not until they are done: the batch is bounded by itself.
             for publication in batch:
                 if publication.owner != OPEN:
                     self._own[publication.owner] -= 1
@@ -93,6 +96,7 @@ class Turns:
         self._calm, self._waiting = Condition(Lock()), 0
 
     def __enter__(self) -> None:
+        # The usual case is a free lock, for which nobody needs to be counted.
         if not self._lock.acquire(blocking=False):
             self._wait()
 
@@ -109,6 +113,7 @@ class Turns:
             with self._calm:
                 self._waiting -= 1
                 if not self._waiting:
+                    # All: those who wait for calm compete for the lock themselves.
                     self._calm.notify_all()
 
     @contextmanager
@@ -172,6 +177,7 @@ class PublicationWorker:
 
     def _work(self) -> None:
         while not self._ending:
+            # The event is cleared before the step, so a publication that is queued during the step sets it again.
             if self._come.wait(IDLE_S):
                 self._come.clear()
                 self._step()
@@ -184,6 +190,7 @@ class PublicationWorker:
         with suppress(Exception):
             while self._broker.step():
                 pass
+        # Each of these steps only answers a batch with the failure.
         while self._broker.fault and self._broker.step():
             pass
 

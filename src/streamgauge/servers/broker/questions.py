@@ -51,6 +51,7 @@ def _without_from(text: str) -> tuple[str, GraphNames]:
         if name.kind != "iri":
             raise QueryError("FROM is followed by an IRI in angle brackets here", text, token.start)
         graphs[named].append(name.text)
+        # Blanked and not cut: positions in errors stay those of the text that was sent.
         text = blank(text, token.start, name.end)
     default, named_graphs = tuple(graphs[False]), tuple(graphs[True])
     return text, GraphNames(default, named_graphs) if default or named_graphs else ALL
@@ -65,6 +66,7 @@ def answered(
     """
     needs = Needs(facts, question.graphs, limits.question, Looks(limits.question))
     try:
+        # The lock is held for copying alone, and therefore for much less time than the evaluation may take.
         with turn(), DEADLINES.within(limits.where_seconds, limits.growth):
             needs.of(question.form.pattern)
         with DEADLINES.within(limits.seconds, limits.growth):

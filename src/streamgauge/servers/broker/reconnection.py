@@ -83,10 +83,13 @@ class Reconnection:
 
     def _wait(self, why: str, seconds: float | None) -> float:
         now = self.steady()
+        # From the first failure after data arrived.
         self._since = now if self._since is None else self._since
+        # Retry-After may lengthen the wait; a server that asks for 0 s does not switch the backoff off.
         wait = max(self.backoff.next(), seconds or 0.0)
         where = why if self.url in why else f"{self.url}: {why}"
         away = now - self._since
+        # Given up before the wait and not after it: nobody is helped by sleeping first.
         if away + wait > self.patience:
             message = f" and asks to come again in {seconds:g} s" if seconds else ""
             raise AwayError(f"{where}{message}: given up after {away:.0f} s, as patience is {self.patience:g} s")

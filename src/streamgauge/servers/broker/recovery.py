@@ -41,8 +41,10 @@ def save(path: Path, new: Path) -> Saved:
     refuse_vanished(path)
     inspection = Inspection()
     with readable_copy(path, inspection) as copy:
+        # On the copy: the damaged file itself stays as it is.
         _mend_first_page(copy)
         with closing(sqlite3.connect(copy, isolation_level=None)) as database:
+            # The witness lies beside the original, not beside the copy.
             inspect(JOURNAL, database, mark_in(path), inspection)
             with closing(SqliteJournal(new)) as journal, journal.filled() as target:
                 kept, losses = _write(database, target)
@@ -64,6 +66,7 @@ def _write(database: sqlite3.Connection, connection: sqlite3.Connection) -> tupl
         connection.executemany(f"INSERT OR IGNORE INTO {table} VALUES ({', '.join('?' * columns)})", rows)
         (kept[table],) = connection.execute(f"SELECT count(*) FROM {table}").fetchone()
     losses = []
+    # A number must not be given out twice: it is what clients and receipts refer to.
     if not kept["publication"]:
         (last,) = connection.execute("SELECT coalesce(max(number), 0) FROM retry").fetchone()
         connection.execute("INSERT INTO publication VALUES (?, ?, NULL)", (last, row_sum("publication", (last,))))

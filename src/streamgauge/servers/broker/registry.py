@@ -83,6 +83,7 @@ class Registry:
                 self._journal.drop(channel.name, channel.log)
             else:
                 self._open(log, channel)
+        # After all channels: an entry needs its log, and the budget has to know whose it is.
         for stored in self._journal.entries():
             log = self._logs[str(stored.log)]
             # Numbers may have gaps where settled entries were deleted, so each entry sets its own.
@@ -113,6 +114,7 @@ class Registry:
         ``prepared`` is the strategy's preparation of the query.
         """
         self._refuse(name, owner)
+        # The new channel may have the name of one that is still in the journal.
         self._settle_gone()
         try:
             log = self._by_form.get(form)
@@ -158,6 +160,7 @@ class Registry:
         """Delete a channel and end its subscriptions; UnknownChannelError."""
         channel = self.channel(name)
         log = channel.log
+        # First, because it may fail: the channel then still exists, in the journal and here.
         self._journal.drop(name, log.number if len(log.channels) == 1 else None)
         self._close(channel, End("the channel was deleted"))
 
@@ -168,6 +171,7 @@ class Registry:
         log.named.pop(name, None)
         self._unwritten = {key: number for key, number in self._unwritten.items() if key[0] != name}
         self._forget(log)
+        # Last: a woken subscriber that looks for its channel must not find it any more.
         channel.end(end)
 
     def _forget(self, log: Log) -> None:
@@ -179,6 +183,7 @@ class Registry:
             del self._logs[log.name]
             self.budget.add(log.owner, -log.entries.bytes)
             self._trimmed.discard(log)
+        # After a failure to create it, another log may have taken the form.
         if self._by_form.get(log.form) is log:
             del self._by_form[log.form]
 
@@ -206,6 +211,7 @@ class Registry:
                 raise self._crowded(owner)
             if known is None and (full := self.budget.refuses(channel_.log.owner)):
                 raise LimitError(full)
+            # A name that belonged to nobody is written again, now with its owner.
             if known is None or (owner != OPEN and channel_.owners[name] == OPEN):
                 number = channel_.number if known is None else known
                 self._journal.subscribe(Subscriber(channel, name, number, owner))
@@ -234,6 +240,7 @@ class Registry:
         """
         with self._lock:
             require(self._admit(channel, name, owner))
+            # The lock is reentrant; subscribing is what creates an unknown name, with all its limits.
             subscribed = self.subscribe(channel, name, lambda: None, None, owner)
             subscribed.close()
             if number is not None:
@@ -273,6 +280,8 @@ class Registry:
         with self._lock:
             for channel in self._channels.values():
                 for name, owner in channel.owners.items():
+                    # In memory alone: the journal keeps the old owner, and the next start releases it again if its
+                    # token is still gone.
                     if owner not in owners:
                         channel.owners[name] = OPEN
 
@@ -302,7 +311,9 @@ class Registry:
         with self._lock:
             channel, name = by.channel, by.name
             there = self._channels.get(channel.name) is channel and by.owner in (OPEN, channel.owners.get(name))
+            # The default equals the number, so that an anonymous subscriber acknowledges nothing.
             if there and channel.acknowledged.get(name, number) < number:
+                # A client may claim more than there is; the notifications to come would count as acknowledged.
                 number = min(number, channel.number)
                 channel.acknowledged[name] = self._unwritten[channel.name, name] = number
 
@@ -335,6 +346,8 @@ class Registry:
         wanted: list[UnacknowledgedEntry] = []
         for log, entry in entries:
             number = lasts[log.number] = lasts.get(log.number, log.entries.number) + 1
+            # Entries are stored for subscribers by name; for the others memory is enough, as they cannot resume after a
+            # restart.
             if log.named:
                 wanted.append(UnacknowledgedEntry(log.number, number, entry))
         acknowledgements = [Subscriber(channel, name, number) for (channel, name), number in self._unwritten.items()]
@@ -345,6 +358,7 @@ class Registry:
                 Accepted(fresh, wanted, lasts, acknowledgements, self._settled(lasts), ended, forgotten)
             )
         except NotWrittenError:
+            # They have not ended yet: the undo may make them affordable again (`_mend`).
             self._failed |= failures.ended
             raise
         # Sent only now: a subscriber must not see what a crash could take back.
@@ -386,9 +400,11 @@ class Registry:
 
     def _settled(self, lasts: dict[int, int]) -> dict[int, int]:
         """By log, the number up to which entries may be deleted: acknowledged by all, or beyond the limits."""
+        # Only logs with a new acknowledgement can have settled further.
         acknowledged = {self._channels[channel].log for channel, _ in self._unwritten}
         settled = {acknowledgement.number: acknowledgement.settled for acknowledgement in acknowledged}
         for number, last in lasts.items():
+            # The same bound as in memory, or a restart would bring back what had been discarded.
             settled[number] = max(settled.get(number, 0), last - self.limits.kept)
         for log in self._trimmed:
             settled[log.number] = max(settled.get(log.number, 0), log.entries.oldest - 1)
@@ -398,6 +414,7 @@ class Registry:
         """Append an entry within the budget of the log's owner; logs trimmed for it are trimmed in the journal next."""
         before, oldest = log.entries.bytes, log.entries.oldest
         log.entries.add(entry, entry.size)
+        # Entries beyond the limits were discarded in memory, so the journal may drop them too.
         if log.entries.oldest > oldest:
             self._trimmed.add(log)
         if self.budget.add(log.owner, log.entries.bytes - before):

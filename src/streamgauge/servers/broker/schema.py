@@ -55,8 +55,10 @@ def upgrade(path: Path, database: sqlite3.Connection) -> None:
     (outcome,) = run("PRAGMA integrity_check(1)").fetchone()
     if outcome != "ok":
         raise JournalError(f"{path}: damaged: pages: {outcome}; it has no checksums: restore it from a copy")
+    # Within SQLite, so that a table is copied by one statement.
     database.create_function("row_sum", -1, lambda table, *values: row_sum(table, values))
     run("BEGIN IMMEDIATE")
+    # Before the renaming: from here on journals of all ages have the same tables.
     for statement in _OWNED:
         run(statement)
     for table in TABLES:
@@ -67,6 +69,7 @@ def upgrade(path: Path, database: sqlite3.Connection) -> None:
         columns = _COLUMNS.get(table, existing)
         into = f"{table} ({columns}, sum)"
         run(f"INSERT INTO {into} SELECT {columns}, row_sum('{table}', {columns}) FROM before_{table}")
+        # Table by table: SQLite reuses the pages of the dropped one.
         run(f"DROP TABLE before_{table}")
 
 

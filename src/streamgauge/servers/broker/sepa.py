@@ -68,6 +68,8 @@ class SharedChannels:
         """Subscribe an identity to a query: the subscription, and the current answer that it starts from."""
         name = name_of(query)
         with self._lock:
+            # Under the lock, or two clients with the same query would both create the channel, and the second would be
+            # refused.
             if name not in self._users:
                 self._broker.create_channel(name, query, owner=owner)
                 self._users[name] = 0
@@ -139,6 +141,7 @@ class Conversation:
         self._creation = creation
         self._expected: tuple[type[Exception], ...] = (*expected, MessageError)
         self._signal = events.Signal()
+        # Bounded: `put` waits, so that a client's messages stay in the socket while earlier ones are answered.
         self._received: asyncio.Queue[str] = asyncio.Queue(_WAITING)
         self._subscriptions: dict[str, _Subscription] = {}
 
@@ -146,6 +149,8 @@ class Conversation:
         """Serve the connection until the client disconnects or is too slow."""
         hearing = asyncio.create_task(self._hear())
         try:
+            # Sending and answering in one coroutine: frames of a WebSocket must not interleave, and a notification must
+            # not overtake the first answer.
             while not hearing.done():
                 while not self._received.empty():
                     await self._answer(self._received.get_nowait())
@@ -181,9 +186,11 @@ class Conversation:
         refuse_graph_parameters(parameters)
         if len(self._subscriptions) >= MAX_SUBSCRIPTIONS:
             raise MessageError(f"this connection has {MAX_SUBSCRIPTIONS} subscriptions already: open another one")
+        # The permission is for the channel that the query gets, whose name clients can compute and grants can name.
         self._require(name_of(query))
         async with self._creation.through():
             subscribed, rows = await run_in_threadpool(self._channels.begin, query, self._signal.set, self._owner)
+        # Random, since it is all that a client shows to end a subscription.
         spuid = f"sepa://spuid/{uuid4()}"
         self._subscriptions[spuid] = _Subscription(alias, subscribed)
         await self._notify(spuid, rows, ())
@@ -198,6 +205,7 @@ class Conversation:
 
     async def _tell(self) -> bool:
         """Send new notifications; returns false after closing the connection for a subscription that ended."""
+        # Only this coroutine changes the dictionary, between two rounds.
         for spuid, subscription in self._subscriptions.items():
             # Read before take(), as in ``fanout.as_events``.
             over = subscription.subscribed.over

@@ -83,6 +83,7 @@ class SqliteJournal(SealedDatabase, Journal):
 
     def entries(self) -> Iterator[UnacknowledgedEntry]:
         """The stored entries, by log and number; of shared rows only those that a subscriber still needs."""
+        # Shared rows are added below, hence the sort at the end.
         rows = self._database.execute("SELECT log, number, body FROM entry WHERE log != ?", (GROUPS,))
         entries = [UnacknowledgedEntry(log, number, _entry(body)) for log, number, body in rows]
         settled = (
@@ -158,6 +159,7 @@ class SqliteJournal(SealedDatabase, Journal):
             self._enrol(subscriber)
         for log, number in accepted.settled.items():
             if number > 0:
+                # The key (log, number) makes it a range of the primary key.
                 self._delete("entry", "log = ? AND number <= ?", log, number)
                 self._ungroup(self._groups.settle(log, number))
 
@@ -194,6 +196,7 @@ class SqliteJournal(SealedDatabase, Journal):
     def create(self, channel: Opened, subscribers: Sequence[Subscriber] = ()) -> None:
         """Store a channel with its first subscribers, and its log if that is new."""
         with self.transaction():
+            # A channel that shares a log finds it here.
             if channel.log not in self._lasts:
                 self._insert("log", (channel.log, channel.start))
                 self._lasts[channel.log] = channel.start
@@ -235,6 +238,8 @@ class SqliteJournal(SealedDatabase, Journal):
 
     def _enrol(self, subscriber: Subscriber) -> None:
         """Store a subscriber, replacing one of the same name."""
+        # Deleted and inserted, not replaced: REPLACE would not tell the checksum of the old row, which has to leave the
+        # seal.
         self._delete("subscriber", "channel = ? AND name = ?", subscriber.channel, subscriber.name)
         self._insert("subscriber", (subscriber.channel, subscriber.name, subscriber.acknowledged))
 

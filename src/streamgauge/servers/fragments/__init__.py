@@ -87,6 +87,7 @@ class QuadPattern:
     def match(self) -> Match:
         """The selection of its fragment, a superset of the matching quads: it ignores variables that occur twice."""
         subject, predicate, object_, graph = (None if isinstance(node, Var) else node for node in self.nodes)
+        # Servers know no repeated variables: whoever asks compares the places itself (`sources.pattern_quads`).
         return subject, predicate, object_, graph
 
 
@@ -133,6 +134,7 @@ class SizedCache(Generic[Key, Value]):
 
     def put(self, key: Key, value: Value) -> None:
         """Set the value of a key, and evict the least recently used beyond the capacity."""
+        # First, so that the old value's size is subtracted, also where the new one is too large to be kept.
         self.drop(key)
         size = value.size
         # One huge page would evict hundreds of small ones.
@@ -163,5 +165,6 @@ def form_value(term: Term) -> str:
         return term
     if not is_literal(term):
         return plain(term)
+    # The last quote: text and suffix contain none behind it.
     rest = term[term.rfind('"') + 1 :]
     return f'"{plain(term)}"{f"^^{rest[3:-1]}" if rest.startswith("^^") else rest}'

@@ -37,8 +37,10 @@ class Flights(Generic[Key, Value]):
         finally:
             flight.waiting -= 1
             if not flight.waiting:
+                # Another flight may have begun under the key since this one was done.
                 if self._flights.get(key) is flight:
                     del self._flights[key]
+                # Without effect on work that is done.
                 flight.task.cancel()
 
     async def aclose(self) -> None:

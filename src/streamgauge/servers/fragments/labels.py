@@ -110,7 +110,10 @@ def literal(at: int, vocabulary: Vocabulary) -> Term:
     """A time (ms) as a canonical literal; LabelError outside the years 1 to 9999."""
     if not FIRST <= at <= LAST:
         raise LabelError(f"{at} ms is not within the years 1 to 9999")
+    # By addition of a timedelta: `fromtimestamp` fails for years before 1970 on some systems.
     text = (_EPOCH + at * _MS).replace(tzinfo=None).isoformat(timespec="milliseconds")
+    # The canonical form has no trailing zeros in its fraction (XML Schema 1.1, Part 2, 3.3.7.2). A fraction is always
+    # there, so no other zero is cut.
     return f'"{text.rstrip("0").rstrip(".")}Z"^^<{vocabulary.datatype}>'
 
 
@@ -147,6 +150,7 @@ def by_label(facts: Iterable[Fact], style: Style) -> tuple[list[ExpiringQuad], l
     own = label_predicates(style.vocabulary)
     static: list[ExpiringQuad] = []
     facts_by_label: dict[object, list[Fact]] = {}
+    # Distinct, in the given order: names of groups are assigned in it.
     for fact in dict.fromkeys(facts):
         if fact.triple[1] in own:
             raise LabelError(f"{fact.triple[1]} is a predicate of time labels, which facts cannot have")

@@ -60,6 +60,7 @@ class Origins:
         """Whether a page of an origin may send a request of this method."""
         if origin in self.exact:
             return True
+        # An origin that is named may write even where there are no tokens: naming it is the operator's decision.
         return self.every and (not self.only_reads or method in ("GET", "HEAD"))
 
     def methods(self, origin: str) -> str:
@@ -71,6 +72,8 @@ class Origins:
 
         A named origin may send credentials, such as a proxy's cookies. With ``*`` browsers refuse credentials.
         """
+        # Also for origins that are refused: a shared cache would otherwise give the response without CORS headers to an
+        # admitted one.
         varying = [("Vary", "Origin")] if self.exact else []
         if origin in self.exact:
             named = [("Access-Control-Allow-Origin", str(origin)), ("Access-Control-Allow-Credentials", "true")]
@@ -98,8 +101,12 @@ def _origin(text: str) -> str:
         port = parts.port
     except ValueError as error:
         raise OriginError(f"{text!r} is not an origin: {error}") from error
+    # Browsers send it for pages without an origin of their own, so admitting it would admit any sandboxed frame of any
+    # site.
     if text == "null":
         raise OriginError("the origin null is that of every file and every sandboxed page: serve the page from a host")
+    # A final slash is forgiven, since addresses are copied from a browser's bar; a path is not: it would suggest that
+    # pages below it alone are admitted, which no browser can tell apart.
     if not parts.hostname or parts.username is not None or parts.query or parts.fragment or parts.path not in ("", "/"):
         raise OriginError(
             f"{text!r} is not an origin: write * or SCHEME://HOST, with :PORT where it is not the usual one"
@@ -131,6 +138,7 @@ class CrossOrigin:
                 message = {**message, "headers": response_headers.raw}
             await send(message)
 
+        # An OPTIONS without these two fields is not a preflight (Fetch, 3.2.2) but a request of the application's own.
         if scope["method"] == "OPTIONS" and origin is not None and method is not None:
             await self._preflight(origin, method)(scope, receive, send_with_origins)
         else:
@@ -142,6 +150,8 @@ class CrossOrigin:
         allowed = {
             "Access-Control-Allow-Methods": self._origins.methods(origin),
             "Access-Control-Allow-Headers": REQUEST_HEADERS,
+            # Short enough that a page loses a withdrawn permission while its user still looks at it; it saves a round
+            # trip per write.
             "Access-Control-Max-Age": "600",
             "Vary": "Access-Control-Request-Method, Access-Control-Request-Headers",
         }
@@ -150,6 +160,7 @@ class CrossOrigin:
 
 def _replace_origins(headers: MutableHeaders, fields: Iterable[_Header]) -> None:
     """Replace the CORS headers that the app sets by itself."""
+    # Two values of Allow-Origin are an error for browsers, and the one of open data is the star of `replies.ANYONE`.
     for name in ("Access-Control-Allow-Origin", "Access-Control-Expose-Headers"):
         del headers[name]
     for name, value in fields:
@@ -199,6 +210,8 @@ class Tokens:
 
     def replace(self, tokens: Iterable[str]) -> None:
         """Admit only these tokens from now on, and notify the listeners."""
+        # One assignment of a new tuple: a request that is being checked in another thread sees the old tokens or the
+        # new ones.
         self._tokens = tuple(token.encode() for token in tokens)
         for listener in self._listeners:
             listener()
@@ -228,6 +241,7 @@ def identity(token: str) -> str:
 
     32 hexadecimal digits of its hash, which journals store in place of the token.
     """
+    # The prefix keeps the identity apart from the plain hash of a token, which its holder may have published elsewhere.
     return sha256(b"streamgauge token\0" + token.encode()).hexdigest()[:32]
 
 
@@ -284,7 +298,11 @@ class Guard:
         headers = Headers(scope=scope)
         host, origin = headers.get("host", ""), headers.get("origin")
         method = scope.get("method", "GET")
+        # Scheme aside: a proxy that ends TLS hands on the Host of an https page over http, and that page is the
+        # service's own.
         if origin is not None and _authority(origin) != host and not self._origins.admits(origin, method):
+            # Here and not by CORS alone: that only keeps a page from reading the response, after the request has had
+            # its effect.
             return problem(403, f"requests from pages of {origin} are refused: --allow-origin lets them in")
         if origin is None and method not in _SAFE and headers.get("sec-fetch-site") in _FOREIGN:
             return problem(403, "a form of a page of another origin changes nothing here: send it from a program")
@@ -311,6 +329,7 @@ class TokenStreams:
 
     async def run(self, app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
         """Run the app for one request; a streamed response ends once its token is revoked."""
+        # Free paths are reached without a valid token; what such a request sends beside is not worth watching.
         token = request_token(Headers(scope=scope), scope) if self._tokens and scope[ADMITTED] else None
         task = asyncio.current_task()
         # Only GETs and WebSockets stream. An admitted write is completed, or its client could not know its effect.
@@ -321,6 +340,7 @@ class TokenStreams:
         async def send_noted(message: Message) -> None:
             if message["type"] in ("http.response.start", "websocket.accept"):
                 self._loop, self._open[task] = task.get_loop(), token
+                # Registering comes first, this check second: a replacement in between finds the task and ends it.
                 if not self._tokens.admits(token):  # revoked since it was admitted
                     self._replaced()  # later: a task that cancels itself and never waits again ends as cancelled
             await send(message)
@@ -328,6 +348,7 @@ class TokenStreams:
         try:
             await app(scope, receive, send_noted)
         except asyncio.CancelledError:
+            # A cancellation by the server (shutdown, a client that has gone) looks the same and has to go through.
             if task not in self._revoked:
                 raise
             # The task goes on to send the end, so its cancellation must not reach uvicorn.
@@ -365,6 +386,7 @@ def _authority(origin: str) -> str | None:
 def request_token(headers: Mapping[str, str], scope: Scope) -> str | None:
     """The token of the Authorization header, else of the query string: EventSource and WebSocket set no headers."""
     token = bearer(headers.get("authorization", ""))
+    # The header wins over the query string: what a program states beats what a copied address happens to contain.
     if token is not None:
         return token
     # Not for methods that change something: addresses with tokens end up in logs and histories.

@@ -75,11 +75,16 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._head_bytes = HeadBytes()
         self._fault, self._too_long, self._in_head = "", False, False
         self._prompt: PromptAnswer | None = getattr(self.app, "prompt", None)
+        # `_begun`: a head is incomplete. `_prompted`: a request of this read was answered directly. `_over_already`:
+        # the parser has yet to report the end of that request, which uvicorn must not see.
         self._begun = self._prompted = self._over_already = False
+        # `_between`: the bytes of the next read begin a request, so they may be compared with known heads.
         self._between, self._requests_in_read = True, 0
         self._line_open = True
         self._read_headers: Mapping[bytes, bytes] = {}
         self._idle_since = 0.0
+        # The cycle whose task runs. With pipelining it is not `cycle`, which uvicorn replaces as soon as the next head
+        # is parsed.
         self._answering: Any = None
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
@@ -90,6 +95,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         sock = transport.get_extra_info("socket")
         if (
             sock is not None
+            # A service may also listen on a Unix socket, where setting an option of TCP fails.
             and sock.family in (socket.AF_INET, socket.AF_INET6)
             and hasattr(socket, "TCP_USER_TIMEOUT")
         ):
@@ -137,6 +143,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         if self._answering is not None and not self._answering.response_complete:
             self._answering.disconnected = True  # uvicorn notifies only the last one of a pipeline
             self._answering.message_event.set()
+        # Their cycles refer to this protocol, and uvicorn starts none of them once the connection has ended.
         self.pipeline.clear()
         super().connection_lost(exc)
         self._let_go()
@@ -170,6 +177,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         super().on_message_begin()
         self._head_bytes.begin()
         self._in_head = True
+        # In every scope: which requests will turn into subscriptions is known to the application alone.
         self.scope["extensions"] = {PUSH: {CONNECTION: self}}
         self._begun, self._between = True, False
         self._requests_in_read += 1
@@ -203,8 +211,11 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def on_headers_complete(self) -> None:
         """Start the request whose head is complete; an ambiguous head (request smuggling) is refused."""
+        # Raising inside a callback of httptools stops it and becomes `send_400_response`; returning could not stop a
+        # read of 64 KB of tiny requests.
         if len(self.pipeline) >= PIPELINED:
             raise PipelineError
+        # Fields that come after this are trailers, see `on_header`.
         self._begun = self._in_head = False
         self._head_bytes.progress()
         self._done(ConnectionPhase.HEAD)
@@ -218,11 +229,13 @@ class PatientHttpProtocol(HttpToolsProtocol):
         try:
             super().on_headers_complete()
         finally:
+            # Requests behind this one in the same read are judged by their own heads.
             self.app = app
 
     def handle_websocket_upgrade(self) -> None:
         """Hand the connection over to a WebSocket, unless its head is refused."""
         if self._fault:
+            # The sentence quotes bytes of the client inside a string of JSON that is put together by hand.
             self._refuse(b"400 Bad Request", self._fault.encode("latin-1", "replace").replace(b'"', b"'"))
         else:
             super().handle_websocket_upgrade()
@@ -239,6 +252,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         if self._over_already:
             self._over_already = False
             return
+        # The rest of a request that was answered early has come, so the connection may be used again.
         self._done(ConnectionPhase.LINGERING)
         super().on_message_complete()
 
@@ -246,6 +260,8 @@ class PatientHttpProtocol(HttpToolsProtocol):
         """After a response: if part of its request is still to come, read it for ``LINGER_S`` at most."""
         self._idle_since = self.loop.time()
         if self.cycle.response_complete and self.cycle.more_body:
+            # Aborted, not closed: closing waits until the write buffer is taken, and this client has been given its
+            # time.
             self._limit(ConnectionPhase.LINGERING, LINGER_S, self.transport.abort)
         super().on_response_complete()
 
@@ -271,6 +287,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
     def _encoded(self, data: bytes) -> bytes:
         """The bytes of a request with its request line percent-encoded: httptools rejects targets in raw UTF-8."""
         end = data.find(b"\n")
+        # A request line may come in several reads; the percent-encoding then goes on in the next one.
         self._line_open = end < 0
         line = data if end < 0 else data[:end]
         return data if line.isascii() else encoded_target(line) + data[len(line) :]
@@ -296,10 +313,13 @@ class PatientHttpProtocol(HttpToolsProtocol):
         """Answer a request directly if its head, except for its target, is known; whether that was done."""
         line = PLAIN_TARGET.match(data)
         headers = HEADS.headers(data[line.end() :]) if line else None
+        # The known head is compared as a whole, so `data` ends with it: nothing of a body or of a next request can hide
+        # behind.
         if line is None or headers is None or len(data) > HEAD or not self._free():
             return False
         if not self._answer(prompt, line[1], headers):
             return False
+        # Almost always empty here: the deadline of a connection's first head is the only one that can be running.
         if self._timers:
             self._done(ConnectionPhase.HEAD)
         self._rest(self.timeout_keep_alive_task)
@@ -310,8 +330,11 @@ class PatientHttpProtocol(HttpToolsProtocol):
         parser = self.parser
         if self._prompted or not self._free():
             return False
+        # A connection that is to end after the response is left to uvicorn, which knows how to close it.
         if parser.get_method() != b"GET" or parser.get_http_version() != "1.1" or not parser.should_keep_alive():
             return False
+        # The last of repeated fields wins here; those on which decisions rest were refused before if they came twice
+        # (`SINGLE`).
         headers = dict(self.headers)
         # A request with a body is not complete yet: its bytes would be taken for the next request.
         if headers.get(b"content-length", b"0") != b"0" or not _LONG_WAY.isdisjoint(headers):
@@ -326,6 +349,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         if under_way or self.flow.write_paused or self.transport.is_closing():
             return False
         limit = self.limit_concurrency
+        # The same test as uvicorn's before it answers 503: a direct answer must not get round the limit.
         return limit is None or (len(self.connections) < limit and len(self.tasks) < limit)
 
     def _answer(self, prompt: PromptAnswer, target: bytes, headers: Mapping[bytes, bytes]) -> bool:
@@ -333,6 +357,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         response = prompt(self.scheme or "", target, headers)
         if response is None:
             return False
+        # uvicorn counts in the code that is skipped here, and a limit of requests per process reads the count.
         self.server_state.total_requests += 1
         self.transport.write(response)
         return True
@@ -347,6 +372,8 @@ class PatientHttpProtocol(HttpToolsProtocol):
     def timeout_keep_alive_handler(self) -> None:
         """Close a connection that has been idle for too long."""
         left = self._idle_since + self.timeout_keep_alive - self.loop.time()
+        # Without the tolerance a timer that fires a fraction of a millisecond early would be set again for that
+        # fraction.
         if left > _EARLY_S:
             self.timeout_keep_alive_task = self.loop.call_later(left, self.timeout_keep_alive_handler)
         else:
@@ -370,6 +397,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         """Answer, unless another response has begun, and close."""
         self._done(ConnectionPhase.HEAD)
         if not self.transport.is_closing():
+            # Bytes in the middle of another response would be read as part of its body.
             if self.cycle is None or self.cycle.response_complete or not self.cycle.response_started:
                 body = b'{"error": "%s"}' % why
                 self.transport.write(_REPLY % (status, len(body), body))
@@ -380,5 +408,6 @@ async def _while_connected(app: ASGIApp, scope: Scope, receive: Receive, send: S
     """Run an application; a client that disconnects during its request is not an error to log."""
     try:
         await app(scope, receive, send)
+    # Starlette raises it where a body is read; nobody is left who could be answered.
     except ClientDisconnect:
         return

@@ -103,7 +103,10 @@ class Watched:
 
     def collect(self, phase: str) -> None:
         """A garbage collection begins (``start``) or ends in this thread."""
+        # At the start and at the end alike: the callbacks of both phases are bytecode in which CPython drops
+        # exceptions.
         self.in_collection = True
+        # The CPU clock of the thread can be read from any thread, and this runs in the thread itself.
         now = time.clock_gettime(self.clock)
         if phase == "start":
             self.collecting = now
@@ -119,6 +122,8 @@ class Watched:
     def look(self, now: float, size: int) -> type[TooMuchError] | None:
         """The error of a limit that is exceeded at CPU clock ``now`` and process size ``size``, if any."""
         collected = self.collected_by(now)
+        # The watched thread only increments `steps`; the reading of clocks, which costs a system call, is left to the
+        # checks. A step thus begins for its limits at the first check that sees it, up to `LOOK_S` late.
         if self.seen != self.steps:
             self.seen, self.began, self.base_bytes, self.charged, self.spared = self.steps, now, size, 0.0, collected
         self.worked = now - collected
@@ -159,7 +164,9 @@ class Deadlines:
         ident = get_ident()
         clock = _clock(ident)
         watched = Watched(ident, clock, seconds, growth)
+        # Takes the base values of the first step before the thread is watched, or work before the block would count.
         watched.look(time.clock_gettime(clock), 0 if growth is None else self._size())
+        # An outer block of the same thread: it is watched again after this one, but not meanwhile.
         before = self._watched.get(ident)
         self._watch(watched)
         try:
@@ -196,6 +203,7 @@ class Deadlines:
     def _watch(self, watched: Watched) -> None:
         with self._changed:
             if not self._watched:
+                # Growth while nobody was watched belongs to no thread.
                 self._last_size = watched.base_bytes
             self._watched[watched.thread] = watched
             if not self._looking:
@@ -204,6 +212,7 @@ class Deadlines:
                     # First and last of all callbacks, so that `in_collection` is true while any other callback runs.
                     gc.callbacks.insert(0, self._collect)
                     gc.callbacks.append(self._collected)
+                # A daemon: the end of the process must not wait for `MAX_IDLE_CHECKS` more checks.
                 Thread(target=self._look, name="streamgauge-deadlines", daemon=True).start()
 
     def _forget(self, watched: Watched, before: Watched | None) -> None:
@@ -216,6 +225,8 @@ class Deadlines:
             try:
                 watched.whole = True
                 with self._changed:
+                    # Its memory is released after this, so the next check would charge its neighbours for what they did
+                    # not take.
                     self._leaving |= watched.stopped is GrowthError
                     if before is None:
                         self._watched.pop(watched.thread, None)
@@ -234,6 +245,8 @@ class Deadlines:
             else:
                 time.sleep(LOOK_S)
             with self._changed:
+                # Decided under the lock in which `_watch` tests `_looking`: a thread that begins now finds this one
+                # alive or starts another.
                 idle = 0 if self._watched else idle + 1
                 if idle > MAX_IDLE_CHECKS:
                     self._looking = False
@@ -260,9 +273,11 @@ class Deadlines:
         self._changed, self._watched, self._looking = Lock(), {}, False
 
     def _stop(self) -> None:
+        # Reading /proc fifty times a second is left out while nobody has a limit of memory.
         size = self._size() if any(watched.growth is not None for watched in self._watched.values()) else 0
         self._excuse(size)
         clocks = [(watched, time.clock_gettime(watched.clock)) for watched in self._watched.values()]
+        # For all threads before any of them is judged: the shares of one check have to be complete to be compared.
         self._charge(size, clocks)
         grown: list[Watched] = []
         for watched, now in clocks:
@@ -276,6 +291,7 @@ class Deadlines:
                 watched.stopped = error
                 _stop(watched)
         if grown:
+            # One at a time: its memory may be enough for all, and stopping a second query would have been for nothing.
             largest = max(grown, key=attrgetter("charged"))
             largest.stopped = GrowthError
             _stop(largest)
@@ -291,6 +307,8 @@ class Deadlines:
 
     def _charge(self, size: int, clocks: Sequence[tuple[Watched, float]]) -> None:
         """Divide the growth since the last look among the threads by the CPU time of each since then."""
+        # A process that shrinks pays nobody back: who freed the memory cannot be told, and it may be the one that took
+        # it.
         grown, self._last_size = max(0, size - self._last_size), size
         worked = [now - watched.collected_by(now) - watched.worked for watched, now in clocks]
         total = sum(worked)
@@ -339,6 +357,7 @@ def _send(watched: Watched) -> bool:
 
     That is tested last: between the test and the call is no bytecode at which CPython switches threads.
     """
+    # Looked up before the test, so that nothing but the call itself is left after it.
     number, send = ctypes.c_ulong(watched.thread), ctypes.pythonapi.PyThreadState_SetAsyncExc
     error = ctypes.py_object(Interruption)
     if watched.in_collection:
@@ -357,6 +376,8 @@ def _receive() -> None:
 @cache
 def _statm(process: int) -> int:
     """The descriptor of a process's ``statm``, kept open because opening costs more than reading."""
+    # By process id, and not `self`: a forked child inherits the descriptor, which still shows its parent, so it opens
+    # its own.
     return os.open(f"/proc/{process}/statm", os.O_RDONLY | os.O_CLOEXEC)
 
 

@@ -130,11 +130,15 @@ class Answers(Generic[Line]):
             number = self.number = self.number + 1
             kept.append(Numbered(number, line, size))
             self.bytes += size
+            # Tested here too, although `_let_go` does: this is the path of every answer, and a call costs more than the
+            # comparison.
             if len(kept) > limits.kept or self.bytes > limits.kept_bytes:
                 self._let_go()
             woken = list(self._subscribers.values()) if self._subscribers else ()
         # Outside the lock: `wake` is the subscriber's code, and may take the answer in the same call.
         for subscription in woken:
+            # The place is read without its lock: a take that goes on meanwhile can only make the subscriber look slower
+            # by one batch, and it may resume.
             if number - subscription.place > limits.lag and not subscription.over:
                 behind = number - subscription.place
                 subscription.over = End(f"too slow: {behind} answers behind, resume from here")
@@ -162,6 +166,8 @@ class Answers(Generic[Line]):
         ``owner`` is the subscriber's identity.
         """
         with self._lock:
+            # Starting at the oldest rather than at the newest repeats answers but hides none, and the client drops what
+            # it knows.
             place = self.number if after is None else after if 0 <= after <= self.number else self.oldest - 1
         # An answer added between these two locks is not lost: the first take starts at ``place``.
         subscription = AnswerSubscription(self, place, wake, owner)
@@ -178,6 +184,7 @@ class Answers(Generic[Line]):
         """The kept answers after a subscription's place, which moves past them."""
         with self._lock:
             place, answers = subscription.place, []
+            # From the newest end: a subscriber is usually a few answers behind, while thousands are kept.
             for answer in reversed(self._kept):
                 if answer.number <= place:
                     break
@@ -274,6 +281,7 @@ class Events(StreamingResponse):
 
     def __init__(self, events: AsyncIterator[bytes], close: Callable[[], object] = lambda: None) -> None:
         super().__init__(
+            # nginx buffers responses unless told otherwise, and events would come in blocks of 4 or 8 KB.
             events, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         self._close = close
@@ -354,6 +362,8 @@ class Signal:
         """Whether it was woken within ``timeout`` seconds."""
         if not self._raised:
             self._waiter = self._loop.create_future()
+            # Not `asyncio.wait_for`, which makes a task or a timeout context of each wait: thousands of subscribers
+            # wait at a time.
             timer = self._loop.call_later(timeout, _release, self._waiter)
             try:
                 await self._waiter
@@ -380,6 +390,8 @@ class _Bell:
     """
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        # Weak, because the loop is the key of `_BELLS`: a strong reference from the value would keep the key alive for
+        # ever.
         self._loop = ref(loop)
         self._rung: deque[Rung] = deque()
         self._called = False

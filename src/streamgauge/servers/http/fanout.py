@@ -111,6 +111,8 @@ class Member(Generic[Sent]):
         if self.place.over or fan.over or fan.place != self.place.place:
             fan.close_if_empty()
             return False
+        # After the last test of `over`: a paused place gets no wake-up, the fan-out's own place reports the end in its
+        # stead.
         self.place.pause()
         self.at = fan.place
         fan.members[self] = None
@@ -123,6 +125,7 @@ class Member(Generic[Sent]):
         if fan is not None:
             del fan.members[self]
             fan.close_if_empty()
+            # Which may be before what the fan-out has taken by now: the rest is this member's own to take.
             self.place.resume(self.at)
 
     def release(self) -> None:
@@ -200,9 +203,11 @@ class Fanout(Generic[Sent]):
         if not under_way:
             self._take()
         self._write()
+        # Also when the last piece has just been written: items that came during the turns of writing wait for a take.
         if self._pieces or under_way:
             self._call.set()
         elif self.over:
+            # A copy, since `release` removes the member from the dictionary.
             for member in list(self.members):
                 member.release()
 
@@ -214,7 +219,9 @@ class Fanout(Generic[Sent]):
                 self._pieces.append(_Piece(self._place.before(answer), []))
                 size = 0
             self._pieces[-1].sent.append(answer)
+            # One more, so that `size` is above 0 after the first item even if an item counts as empty.
             size += self._size(answer) + 1
+        # Members that join later have taken these items themselves.
         self._all = list(self.members)
         self._begin()
 
@@ -222,6 +229,7 @@ class Fanout(Generic[Sent]):
         """Encode the next piece, and list whom to write it to."""
         self._left = self._all.copy() if self._pieces else []
         self._data = self._encode(self._pieces[0].sent) if self._pieces else b""
+        # Not the number of the last item: numbers of a channel and places of its log differ by the channel's start.
         self._after = self._pieces[1].before if len(self._pieces) > 1 else self.place
 
     def _write(self) -> None:
@@ -265,6 +273,7 @@ class Fanouts(Generic[Key, Sent]):
         return fan
 
     def _forget(self, key: Key, fan: Fanout[Sent] | None) -> None:
+        # A fan-out that had ended may have been replaced before its last member left.
         if self._fans.get(key) is fan:
             del self._fans[key]
 
@@ -296,6 +305,7 @@ REASON_BYTES: Final = 123
 
 def close_reason(why: str) -> str:
     """The longest beginning of a sentence, in whole characters, that a close frame can hold."""
+    # `replace` for lone surrogates, which UTF-8 has no bytes for; `ignore` drops the character that the cut has halved.
     return why.encode("utf-8", "replace")[:REASON_BYTES].decode("utf-8", "ignore")
 
 
@@ -326,9 +336,12 @@ async def as_events(
                 yield events.event(json.dumps({over.kind: over.why}).encode(), kind=over.kind)
                 return
             inside = member is not None and member.join()
+            # While the fan-out writes, this coroutine only sends the signs of life, and none where something was
+            # written meanwhile.
             while not await signal.wait(events.BEAT_S):
                 if member is None or member.was_silent() or not inside:
                     yield events.BEAT
+                # It could not join, so it takes what has come and tries again after each beat.
                 if not inside:
                     break
             if member is not None:

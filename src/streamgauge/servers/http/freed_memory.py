@@ -75,6 +75,7 @@ class FreedMemory:
         free: Callable[[], int] | None = None,
         idle: Callable[[], bool] | None = None,
     ) -> None:
+        # The symbols of the running process: the C library that Python itself uses, whatever its file name.
         library = ctypes.CDLL(None)
         self._trim = getattr(library, "malloc_trim", None)  # of glibc alone
         self._set = getattr(library, "mallopt", None) if self._trim else None
@@ -95,7 +96,10 @@ class FreedMemory:
         resident, free = self._resident(), self._free()
         enough = resident >= self._least_resident + GIVE_BACK or free >= self._least_free + GIVE_BACK
         self._littered |= enough
+        # `_idle` is called in any case, since each call begins its next period.
         if self._idle() and self._littered:
+            # Once per busy period: an idle server that has been collected makes no garbage, and a full collection costs
+            # tens of ms.
             gc.collect()
             enough, self._littered = True, False
         # The minima restart from what is left: blocks that stay free in between used ones never count again.

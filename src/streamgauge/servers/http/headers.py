@@ -78,6 +78,7 @@ class Conditions:
         """
         if self.match is not None and not _holds(self.match, tags):
             there = "is another by now" if tags else "is not there"
+            # If-Match is judged first (RFC 9110, 13.2.2).
             raise PreconditionError(f"If-Match does not hold: {target} {there}, nothing was changed")
         if self.none_match is not None and self.names(tags):
             raise PreconditionError(f"If-None-Match does not hold: {target} already exists, nothing was changed")
@@ -126,9 +127,12 @@ def _tags(name: str, lines: list[str]) -> tuple[str, ...] | None:
         return ANY
     tags_, position = [], 0
     while position < len(text):
+        # A pattern per member and not a split at commas, which an entity tag may contain (8.8.3). Empty members are
+        # legal (5.6.1).
         member = _MEMBER.match(text, position)
         if member is None:
             raise ConditionError(f'{name} is {text!r:.80}: expected * or a list of entity tags, as in "a", "b"')
+        # The pattern always takes a comma or reaches the end of the text, so the loop advances.
         tags_ += [member[1]] if member[1] else []
         position = member.end()
     return tuple(tags_)
@@ -153,7 +157,9 @@ MIN_CODED_SIZE: Final = 400
 
 
 CODINGS: Final[Mapping[str, Callable[[bytes], bytes]]] = {
+    # Level 11, the default, is for files that are packed once; these bodies are made for a request that waits.
     "br": lambda body: bytes(brotli.compress(body, quality=5)),
+    # Without the time of packing, so that the same body has the same bytes and the same strong entity tag.
     "gzip": partial(gzip.compress, compresslevel=6, mtime=0),
 }
 """Encoders by content coding, in order of preference."""
@@ -169,6 +175,7 @@ _MAX_ACCEPT = 4000
 def weights(header: str) -> list[tuple[str, float]]:
     """The names of an Accept header and their weights (RFC 9110, 12.4.2); a weight that cannot be read is 0."""
     weights_ = []
+    # Cut: a header of 64 KB would be split into thousands of names.
     for part in header[:_MAX_ACCEPT].split(","):
         name, *parameters = (piece.strip().lower() for piece in part.split(";"))
         if name:
@@ -197,8 +204,10 @@ def _q(parameters: Sequence[str]) -> float:
 def content_coding(header: str, known: Sequence[str]) -> str:
     """The content coding to send: one of ``known``, in order of preference, or ``identity`` (RFC 9110, 12.5.3)."""
     wanted = dict(weights(header))
+    # The star covers only what is not named (RFC 9110, 12.5.3); among equal weights the server's order decides.
     weighed = [(wanted.get(name, wanted.get("*", 0.0)), -number, name) for number, name in enumerate(known)]
     weight, _, name = max(weighed, default=(0.0, 0, "identity"))
+    # Where nothing known is acceptable, the response goes without a coding (RFC 9110, 12.5.3).
     return name if weight > 0 and weight >= wanted.get("identity", 0.0) else "identity"
 
 
@@ -226,6 +235,7 @@ def of_host(scheme: str, headers: Mapping[bytes, bytes]) -> str:
 def of_proxy(scheme: str, headers: Mapping[bytes, bytes]) -> str:
     """The base by a trusted proxy's Forwarded (RFC 7239), else X-Forwarded-Host, -Proto and -Prefix, else Host."""
     forwarded = _forwarded(headers.get(b"forwarded", b""))
+    # Of a chain the first proxy's value: it has seen the name that the client asked for, later ones see internal names.
     host = forwarded.get(b"host") or _first(headers, b"x-forwarded-host") or headers.get(b"host", b"")
     scheme_sent = forwarded.get(b"proto") or _first(headers, b"x-forwarded-proto")
     prefix = _first(headers, b"x-forwarded-prefix").rstrip(b"/").decode("latin-1")

@@ -29,6 +29,7 @@ SINGLE: Final = frozenset(
 )
 """Fields that may occur once (RFC 9110, 5.3) and that this server bases decisions on."""
 
+# reg-name and IP-literal of RFC 3986 (3.2.2); the port may be empty behind its colon (3.2.3).
 _HOST = re.compile(rb"(?:\[[0-9A-Fa-f:.]+\]|[A-Za-z0-9._~!$&'()*+,;=%-]+)(?::[0-9]*)?")
 _ABSOLUTE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
 
@@ -43,16 +44,20 @@ def head_fault(version: str, target: bytes, headers: Sequence[tuple[bytes, bytes
     for name, value in headers:
         if name in SINGLE:
             if name in seen:
+                # Even with the same value twice: a proxy may forward one of the two, and which one is its choice.
                 return f"the header {name.decode().title()} came more than once: send it once"
             seen.add(name)
             if name == b"host":
                 host = value
         elif name == b"transfer-encoding" and any(other == b"content-length" for other, _ in headers):
+            # RFC 9112 (6.1) lets a server read such a request by its Transfer-Encoding; a proxy that goes by the length
+            # would then see another request begin in the middle of the body.
             return "Content-Length and Transfer-Encoding came together: send one of them"
     if host is None:
         return "" if version == "1.0" else "the header Host is missing: HTTP/1.1 needs it"
     if not _HOST.fullmatch(host):
         return f"the header Host is {host[:80].decode('latin-1')!r}: expected a host, with its port where it has one"
+    # The absolute form has to be accepted (RFC 9112, 3.2.2) and would win over Host, by which the guard decides.
     named = None if target.startswith(b"/") else _ABSOLUTE.match(target)
     if named is not None and named[1].lower() != host.lower():
         return "the request's target names another host than the header Host: send the same in both"
@@ -141,6 +146,8 @@ class HeadBytes:
     def read(self, size: int) -> None:
         """Count a read of the socket, ``size`` bytes."""
         self._idle_bytes = 0 if self._progressed else self._idle_bytes + size
+        # The parser reports before the whole read is counted: a read during which anything became complete counts as
+        # nothing.
         self._progressed = False
         self._check(self._idle_bytes)
 
@@ -151,6 +158,7 @@ class HeadBytes:
     def _check(self, size: int) -> None:
         if size > HEAD:
             raise LongHeadError
+        # Small heads are left out, so that thousands of ordinary connections never touch the lock.
         if size > SMALL_HEAD and size > self._held:
             self._large.hold(size - self._held)
             self._held = size
@@ -198,11 +206,14 @@ class KnownHeads:
         """Remember the head of ``data``, which must be exactly one GET that ``prompt`` has answered."""
         end = data.find(b" ", len(b"GET "))
         rest = data[end:]
+        # An empty line anywhere but at the end would make of this read a head with something behind it.
         if not (data.startswith(b"GET /") and rest.startswith(_REST) and rest.find(b"\r\n\r\n") == len(rest) - 4):
             return
         # A conditional head has a tag that is specific to one page, so it would fill the cache without being met again.
         if len(rest) <= self._longest and b"if-none-match" not in headers:
             if len(self._headers) >= self._limit:
+                # All at once: clients in use fill it again within a request each, and no order has to be kept on every
+                # hit.
                 self._headers.clear()
             self._headers[rest] = headers
 

@@ -33,6 +33,7 @@ class ServerState:
 
     def ready(self, *, whole: bool) -> StatusBody:
         """503 if requests cannot be served now, or a source has failed; ``whole`` adds the reason and ``about``."""
+        # What needs a restart comes first: it does not pass.
         fault = self.failed or self.trouble
         body: dict[str, object] = {"status": "not ready" if fault else "ready"}
         return 503 if fault else 200, body | ({"fault": fault, **self.about} if whole else {})

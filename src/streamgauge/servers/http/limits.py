@@ -70,6 +70,7 @@ _DOCUMENT: Final = Lock()
 @contextmanager
 def document_turn(body: bytes, syntax: ox.RdfFormat | None = None) -> Iterator[None]:
     """A turn to parse a document: one large document at a time, because each may take 100 MiB."""
+    # A lock of threads, since large documents are parsed in threads.
     with _DOCUMENT if len(body) > (SMALL_JSON_LD if syntax in JSON_LD else SMALL_DOCUMENT) else nullcontext():
         yield
 
@@ -124,11 +125,14 @@ async def counted_body(request: Request, limit: int) -> AsyncIterator[bytes]:
     """
     with BODIES.body() as add:
         try:
+            # For the whole body, not for each part: a client that sends a byte now and then would never exceed a limit
+            # per part.
             async with asyncio.timeout(PATIENCE_S):
                 body = await _read(request, limit, add)
         except TimeoutError:
             raise LateBodyError(f"the request did not come within {PATIENCE_S:g} s: send it faster, or less") from None
         if encoding := ", ".join(request.headers.getlist("content-encoding")):
+            # In a thread: all other requests would wait for the unpacking of a large body.
             body = await asyncio.to_thread(_unpacked, body, encoding, limit, add)
         yield body
 
@@ -139,6 +143,7 @@ def _unpacked(body: bytes, encoding: str, limit: int, add: Callable[[int], None]
     except UnpackedSizeError as error:
         raise BodyError(f"the request {error}") from error
     except CodingError as error:
+        # A decoder's own error is the cause of a damaged body; a coding that nobody knows has none.
         kind = CodedBodyError if error.__cause__ is None else DamagedBodyError
         raise kind(f"the request: {error}") from error
 
@@ -146,6 +151,7 @@ def _unpacked(body: bytes, encoding: str, limit: int, add: Callable[[int], None]
 async def _read(request: Request, limit: int, add: Callable[[int], None]) -> bytes:
     body = BytesIO()  # getvalue() shares its buffer, no copy is made
     async for part in request.stream():
+        # Before the part is counted and stored, so that a body never takes more than its limit.
         if body.tell() + len(part) > limit:
             raise BodyError(f"the request is longer than {limit} bytes: send less at once")
         add(len(part))
@@ -177,6 +183,7 @@ class Gate:
         """Wait for a turn; CrowdedError if ``limit`` requests already wait."""
         if self._waiting >= self._limit:
             raise CrowdedError(f"{self._waiting} wait to {self._what} already: come again")
+        # On one event loop nothing runs between the test and this line, so the limit is exact without a lock.
         self._waiting += 1
         try:
             await self._inside.acquire()
@@ -204,9 +211,11 @@ class Rate:
             now = self._clock()
             self._level = min(self._rate, self._level + (now - self._at) * self._rate)
             self._at = now
+            # More than a full bucket never comes together; without the bound such an amount would wait for ever.
             wanted = min(float(amount), self._rate)
             if self._level < wanted:
                 return (wanted - self._level) / self._rate
+            # Below zero for a large amount: those that come next wait until the debt is paid, so the mean rate holds.
             self._level -= amount
             return 0.0
 
@@ -232,6 +241,7 @@ def refused_patterns(form: al.QueryForm) -> str:
         if call.operator.upper() in ("REGEX", "REPLACE") and len(call.arguments) > 1:
             source = call.arguments[1]
             value = read(source) if isinstance(source, str) else None
+            # A pattern that is no string is an error of the expression, on each row, and costs nothing.
             if value is None or value.kind != STRING:
                 continue
             try:

@@ -25,7 +25,9 @@ def exposition(metrics: Iterable[Metric]) -> str:
 
 
 def _lines(metric: Metric) -> str:
+    # The format wants one head per name with all its samples behind it, which is why a metric carries all its values.
     head = f"# HELP {metric.name} {metric.about}\n# TYPE {metric.name} {metric.kind}\n"
+    # 15 digits: every integer that a counter reaches is exact, and no 0.1 becomes 0.1000000000000000055.
     return head + "".join(f"{metric.name}{_labels(labels)} {value:.15g}\n" for labels, value in metric.values)
 
 
@@ -74,6 +76,7 @@ class Pauses:
 
     def begin(self) -> None:
         """Count from now on; calling it again has no effect."""
+        # Several servers in one process share the counts and must not count twice.
         if self._record not in gc.callbacks:
             gc.callbacks.append(self._record)
 

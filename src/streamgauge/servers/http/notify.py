@@ -30,6 +30,7 @@ class ServiceManager:
             return
         # A leading @ stands for the NUL byte of Linux's abstract sockets.
         address = f"\0{self._address[1:]}" if self._address.startswith("@") else self._address
+        # A socket per message: a manager that was restarted has a new one at the same address.
         with suppress(OSError), socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM | socket.SOCK_CLOEXEC) as sender:
             sender.sendto("\n".join(assignments).encode(), address)
 

@@ -57,6 +57,8 @@ def description(
     paths: dict[str, Json] = {}
     for method, path, operation in described:
         item = paths.setdefault(path, {})
+        # On the path and not on each operation: OpenAPI wants every template variable described, and all methods share
+        # it.
         if named := [parameter for name, parameter in path_parameters.items() if f"{{{name}}}" in path]:
             item["parameters"] = named
         item[method.lower()] = operation

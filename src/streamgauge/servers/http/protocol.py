@@ -70,6 +70,8 @@ def read_protocol(kind: Kind, address: str, content_type: str = "", body: str | 
 
 def _parameters(text: str) -> list[tuple[str, str]]:
     try:
+        # Strict, because the default replaces bytes that are not UTF-8, and the query that then runs is not the one
+        # that was sent. Blank values are kept so that an empty query= counts as one that was given.
         return parse_qsl(text, keep_blank_values=True, errors="strict", max_num_fields=MAX_PARAMETERS)
     except ValueError:
         raise ProtocolError(f"not a form in UTF-8 with at most {MAX_PARAMETERS} parameters") from None
@@ -80,6 +82,7 @@ def _request(kind: Kind, parameters: Iterable[tuple[str, str]]) -> ProtocolReque
     for name, value in parameters:
         values.setdefault(name, []).append(value)
     default, named = _GRAPHS[kind]
+    # A parameter that is ignored, such as a misspelt default-graph-uri, would silently ask the wrong graphs.
     if unknown := sorted(values.keys() - {kind, default, named} - _PASSED):
         article = "an" if kind == "update" else "a"
         raise ProtocolError(
@@ -96,6 +99,8 @@ def _request(kind: Kind, parameters: Iterable[tuple[str, str]]) -> ProtocolReque
 
 def _iris(texts: Iterable[str]) -> tuple[Term, ...]:
     try:
+        # pyoxigraph checks the syntax of RFC 3987 and refuses relative references, as SPARQL 1.1 Protocol wants
+        # absolute ones.
         return tuple(str(ox.NamedNode(text)) for text in texts)
     except ValueError as error:
         raise ProtocolError(f"a graph's name is an absolute IRI: {error}") from None

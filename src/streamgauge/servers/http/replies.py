@@ -42,6 +42,7 @@ def tagged_json(
     tag = entity_tag(bytes(response.body))
     response.headers["ETag"] = tag
     if conditions is not None:
+        # If-None-Match is left out here: for a read it does not fail but answers 304.
         Conditions(conditions.match).require((tag,), "what is read")
         if conditions.names((tag,)):
             return Response(status_code=304, headers={"ETag": tag})
@@ -117,6 +118,7 @@ def whole_response(reply: Reply, *more: Header) -> bytes:
 
 def whole_text(lines: bytes, body: bytes, status: int = 200) -> bytes:
     """The bytes of a response with these ``header_lines``."""
+    # A 304 has no body, and a length of 0 would be read as that of the 200 it stands for (RFC 9110, 8.6).
     length = b"" if status == 304 else b"content-length: %d\r\n" % len(body)
     return b"".join((_STATUS_LINES[status], lines, length, _LINES, b"\r\n", body))
 

@@ -45,6 +45,7 @@ class RequestLog:
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return
+        # An id that is not acceptable is replaced and not refused: it is no reason to fail a request.
         request = sent_id(dict(scope["headers"])) or self._new()
         REQUEST.set(request)
         begin, status = self._clock(), 0

@@ -79,6 +79,7 @@ class RetryMemory(Generic[Value]):
         if key is None or entry is None:
             return None
         digest, value = entry
+        # From the first repetition on the key is bound to that request like any other.
         if digest == UNKNOWN_DIGEST:
             self._of(key.owner)[key.name] = key.digest, value
         elif digest != key.digest:
@@ -94,7 +95,9 @@ class RetryMemory(Generic[Value]):
     def remember(self, key: RetryKey, value: Value) -> list[Value]:
         """Store the result of a request; returns the results of this owner's oldest keys, which are forgotten."""
         own = self._of(key.owner)
+        # A known name keeps its place in the order, so a key that is stored again does not outlive newer ones.
         own[key.name] = key.digest, value
+        # `range` of a negative number is empty, which is the usual case.
         return [own.popitem(last=False)[1][1] for _ in range(len(own) - self._limit)]
 
     def forget(self, key: RetryKey) -> None:

@@ -58,13 +58,16 @@ def listening(host: str, port: int) -> list[socket.socket]:
     """
     opened: list[socket.socket] = []
     try:
+        # A name such as localhost has several addresses; binding the first alone leaves ::1 or 127.0.0.1 unserved.
         addresses = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE)
+        # Without duplicates, which /etc/hosts may cause and which would fail with EADDRINUSE against ourselves.
         for family, address in dict.fromkeys((address_info[0], address_info[4]) for address_info in addresses):
             # All families share the port that the system chose for the first, else one URL would not reach all of them.
             place = (str(address[0]), opened[0].getsockname()[1] if opened else port)
             both = family == socket.AF_INET6 and address[0] == "::" and socket.has_dualstack_ipv6()
             opened.append(socket.create_server(place, family=family, backlog=BACKLOG, dualstack_ipv6=both))
     except OSError as error:
+        # All or none: with half of the addresses a client's luck would decide whether it reaches the server.
         for sock in opened:
             sock.close()
         option = _OPTIONS.get(error.errno or 0, "")
@@ -133,6 +136,7 @@ class Serving(uvicorn.Server):
             "timeout_graceful_shutdown": GRACE_S,
             "http": PatientHttpProtocol,
             "ws": PushingWebSocketProtocol,
+            # Clients send acknowledgements and queries; the library's default is 16 MB per message.
             "ws_max_size": 2**16,
             "proxy_headers": False,  # uvicorn trusts X-Forwarded-* of local clients
         }
@@ -140,6 +144,7 @@ class Serving(uvicorn.Server):
         self._leave, self._say, self._alone, self._freed = leave, say, alone, FreedMemory()
         self._reload, self._manager = reload, ServiceManager()
         self._descriptors = DescriptorReports(time.monotonic)
+        # For the whole process: CPython has no interval per thread.
         sys.setswitchinterval(SWITCH_S)
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -150,6 +155,8 @@ class Serving(uvicorn.Server):
             for bound in server.sockets:
                 host, port = bound.getsockname()[:2]
                 self._say(f"http://{f'[{host}]' if ':' in host else host}:{port}/")
+        # Only a process of its own may be tuned: malloc, the collector and the manager belong to whoever embeds the
+        # server.
         if self._alone:
             self._manager.tell("READY=1")
             self._freed.keep_little()
@@ -159,6 +166,7 @@ class Serving(uvicorn.Server):
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
         """Handle signals while serving; SIGHUP, which ends a program unless it is handled, has it reload."""
+        # Windows has no such signal, and Python sets handlers in the main thread alone.
         if not hasattr(signal, "SIGHUP") or current_thread() is not main_thread():
             with super().capture_signals():
                 yield
@@ -186,6 +194,7 @@ class Serving(uvicorn.Server):
             self._descriptors.look()
             self._manager.beat()
         if counter % GIVE_BACK_TICKS == 0:
+            # In a thread: ctypes releases the interpreter lock while malloc_trim visits the heaps.
             await asyncio.to_thread(self._freed.give_back)
         return await super().on_tick(counter)
 
@@ -193,6 +202,7 @@ class Serving(uvicorn.Server):
         """Stop on a signal. ``leave`` gets a thread: the interrupted code may hold a lock that it needs."""
         self._manager.tell("STOPPING=1")
         Thread(target=self._leave, name="streamgauge-leave", daemon=True).start()
+        # Last: a second SIGINT makes uvicorn exit by force, and by then `leave` has at least begun.
         super().handle_exit(sig, frame)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -238,6 +248,7 @@ class DescriptorReports:
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         """Log an unhandled exception of a callback or task."""
         error = context.get("exception")
+        # asyncio reports every accept that fails.
         if isinstance(error, OSError) and error.errno in _NO_DESCRIPTORS:
             self._say()
         else:
@@ -246,6 +257,7 @@ class DescriptorReports:
     def look(self) -> None:
         """Log if all descriptors are in use."""
         try:
+            # Listing the directory itself takes a descriptor, so EMFILE here is an answer and not a failure.
             used, soft = sum(1 for _ in _OPEN_FILES.iterdir()), resource.getrlimit(resource.RLIMIT_NOFILE)[0]
         except OSError as error:
             used, soft = int(error.errno in _NO_DESCRIPTORS), 1

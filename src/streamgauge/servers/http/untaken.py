@@ -48,6 +48,8 @@ class UntakenWatch:
 
     def stalled(self) -> float:
         """How long (s) the client has read nothing; 0.0 if it has read some since the last call."""
+        # A smaller buffer is the only sign that the client reads: the transport reports nothing between full and
+        # drained.
         if self.size < self._waiting:
             self._waiting, self._since = self.size, self._loop.time()
         return self._loop.time() - self._since

@@ -86,6 +86,7 @@ class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def handle_cont(self, event: Any) -> None:
         """Handle a continuation frame, at most ``MAX_FRAGMENTS`` in a message."""
+        # Each frame is a bytes object in a list, whose overhead alone would be without bound for empty frames.
         if len(self.frames) < MAX_FRAGMENTS:
             super().handle_cont(event)
         else:
@@ -103,6 +104,7 @@ class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
 
     def handle_parser_exception(self) -> None:
         """End a connection whose frames are invalid."""
+        # uvicorn's handler asserts that the library has prepared a close frame, which it has not for every fault.
         if self.conn.close_sent is None:
             self.queue.put_nowait({"type": "websocket.disconnect", "code": _ABNORMAL, "reason": ""})
             self.transport.abort()
@@ -124,6 +126,7 @@ class PushingWebSocketProtocol(WebSocketsSansIOProtocol):
     def _parse(self) -> None:
         while self._unparsed and self._ready() and not self.transport.is_closing():
             piece = bytes(self._unparsed[:PARSED_BYTES])
+            # Cheap on a bytearray, which moves its start; on bytes each piece would copy the rest.
             del self._unparsed[:PARSED_BYTES]
             super().data_received(piece)
         self._regulate()

@@ -28,6 +28,7 @@ def verify_copy(schema: Schema, path: Path) -> Inspection:
         inspection = Inspection()
         inspection.note("byte 0", str(error))
         return inspection
+    # Read before the copy: the copy has no witness beside it.
     mark = mark_in(path)
     inspection = Inspection()
     with readable_copy(path, inspection) as copy, closing(sqlite3.connect(copy, isolation_level=None)) as database:
@@ -38,6 +39,7 @@ def verify_copy(schema: Schema, path: Path) -> Inspection:
             return inspection
         if version != schema.version:
             marked = mark_of(path).exists() and mark_of(path).stat().st_size > 0
+            # Nothing of this version's checks applies, neither seal nor row checksums.
             return _without_sums(schema, database, version, inspection, marked=marked)
         return inspect(schema, database, mark, inspection)[0]
 
@@ -76,6 +78,7 @@ def refuse_absent(path: Path) -> None:
     beside = [file for file in (mark_of(path), log_of(path)) if file.exists()]
     if not path.exists() and not beside:
         raise JournalError(f"{path}: no journal is there")
+    # A copy of a journal that is being written would show damage that is not there.
     if path.exists() and in_use(path):
         raise JournalError(f"{path}: a server has it open: stop that first")
     if path.exists() and not os.access(path, os.R_OK):

@@ -43,8 +43,11 @@ class SealedDatabase:
         refuse_vanished(path)
         with _log_preserved(path):
             with suppress(OSError):  # SQLite will fail in the same way, and report it
+                # Created by us and not by SQLite, whose files everybody may read under the usual umask.
                 os.close(open_private(path))
             try:
+                # `isolation_level=None` keeps the module from beginning transactions by itself; they are explicit
+                # below. The broker calls from several threads, one at a time.
                 self._database = sqlite3.connect(path, timeout=patience, isolation_level=None, check_same_thread=False)
             except sqlite3.Error as error:
                 raise JournalError(f"{path}: no journal can be kept here: {self._unopened(error)}") from error
@@ -59,6 +62,7 @@ class SealedDatabase:
 
     def _refusal(self, error: sqlite3.Error | OSError) -> str:
         """Why the file cannot be used, for the JournalError."""
+        # Errors of the module itself, such as a closed connection, have no name.
         name = getattr(error, "sqlite_errorname", "")
         if name.startswith(("SQLITE_FULL", "SQLITE_IOERR")) or isinstance(error, OSError):
             return f"{self._path}: no journal can be kept here: {self._why(error)}"
@@ -71,6 +75,8 @@ class SealedDatabase:
     def _unopened(self, error: sqlite3.Error) -> str:
         """Why the file cannot be opened, which SQLite does not report; SQLite's message for other errors."""
         try:
+            # SQLite says "unable to open database file" for every cause; opening it ourselves gives the system's error.
+            # "ab" changes nothing.
             with self._path.open("ab"):
                 return self._lost(error) or str(error)
         except OSError as cause:
@@ -92,15 +98,19 @@ class SealedDatabase:
         # Exclusive before WAL: SQLite then keeps the log's index in memory, and no other process can open the file.
         run("PRAGMA locking_mode = EXCLUSIVE")
         run("PRAGMA journal_mode = WAL")
+        # In WAL mode NORMAL does not sync at a commit, and a power failure would take back what was acknowledged.
         run("PRAGMA synchronous = FULL")
+        # A negative number counts in KiB: 64 MiB instead of 2.
         run("PRAGMA cache_size = -65536")
         run("PRAGMA temp_store = MEMORY")
         (version,) = run("PRAGMA user_version").fetchone()
+        # A version of 0 alone could be damage to page 1; tables that are there show that it is.
         new = version == 0 and not run("SELECT 1 FROM sqlite_master").fetchone()
         with open_beside(mark_of(self._path)) as mark:
             witness = WitnessFile(mark)
             # ``begun`` is separate from ``before``: a damaged witness still proves that a journal was here.
             before, begun = witness.read(), not witness.empty
+        # Before anything is created: a journal that lost its pages would otherwise be taken for a new one.
         self._refuse_version(version, new=new, begun=begun)
         if new:
             run("BEGIN IMMEDIATE")
@@ -149,6 +159,7 @@ class SealedDatabase:
         self._cursor, self._sealed = self._database.cursor(), cast(Seal | None, None)
         self._mark = open_beside(mark_of(self._path))
         self._witness = WitnessFile(self._mark)
+        # The witness may be a change behind after a crash between the commit and its own write.
         if seal.witness != before:
             self._witness.begin(seal.witness)
 
@@ -163,6 +174,7 @@ class SealedDatabase:
     def _number(self, newest: int) -> None:
         """Store the number of the newest change together with the seal, in the only row of its table."""
         table = self.schema.newest
+        # The table's only row is changed in place: its old checksum leaves the seal, the new one enters.
         self._seal.leave(row_sum(table, (self._newest,)))
         self._newest = newest
         value = self._seal.entered(table, (newest,))
@@ -173,6 +185,7 @@ class SealedDatabase:
         self._cursor.execute(self._inserts[table], (*row, self._seal.entered(table, row)))
 
     def _delete(self, table: str, which: str, *values: str | int) -> None:
+        # The stored sums, since these are what was sealed when the rows were written.
         gone = self._database.execute(f"SELECT sum FROM {table} WHERE {which}", values).fetchall()
         if gone:
             self._database.execute(f"DELETE FROM {table} WHERE {which}", values)
@@ -200,6 +213,7 @@ class SealedDatabase:
         try:
             yield
             sealed = self._sealed
+            # A change without a number of its own (a channel, a subscriber) still moves the seal.
             if sealed is None:
                 sealed = self._seal.next
                 self._cursor.execute(f"UPDATE {self.schema.newest} SET seal = ?", (packed(sealed),))
@@ -219,6 +233,7 @@ class SealedDatabase:
         with self.transaction():
             yield self._database
             self._recall()
+            # Recounted, since the block inserts rows past `_insert`.
             self._seal.count(*self._counted())
 
     def _roll_back(self) -> None:
@@ -236,6 +251,7 @@ class SealedDatabase:
             return JournalError(
                 f"{self._path}: damaged while it was written ({error}): {self.schema.advice(self._path)}"
             )
+        # Every other failure may pass: a full disk, a quota, a lock.
         return NotWrittenError(f"{self._path}: could not be written: {self._why(error)}")
 
 

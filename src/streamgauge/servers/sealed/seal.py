@@ -32,6 +32,7 @@ class Seal(NamedTuple):
     @property
     def witness(self) -> Witness:
         """The witness of the seal, for the file beside the data."""
+        # Count and sum in one number; `+` binds tighter than `&`.
         return Witness(self.store, self.number, self.records + (self.total << 1) & _WRAP)
 
     def counts(self, records: int, total: int) -> bool:
@@ -43,6 +44,7 @@ class Seal(NamedTuple):
 
         A crash may come between the commit and the write of the witness.
         """
+        # No witness proves nothing: it may have been lost with a file system that keeps one file and not the other.
         if witness is None:
             return None
         if witness.store != self.store:
@@ -50,6 +52,7 @@ class Seal(NamedTuple):
         if self.number < witness.number:
             lost = witness.number - self.number
             return f"after change {self.number:,}", f"{lost:,} acknowledged changes are missing"
+        # The same number with other contents: another history of the same store, such as a copy that went on elsewhere.
         if self.number == witness.number and self.witness != witness:
             return f"change {self.number:,}", "it is not the one that was acknowledged"
         return None
@@ -83,6 +86,7 @@ class RunningSeal:
 
     def commit(self, seal: Seal) -> Witness:
         """Note that a change was committed; returns the new witness."""
+        # The running total may exceed 63 bits during a change; from here it is the wrapped one.
         self.seal, self._total = seal, seal.total
         return seal.witness
 

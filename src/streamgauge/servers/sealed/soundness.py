@@ -92,6 +92,7 @@ class RowSeal(RunningSeal):
 
     def entered(self, table: str, row: Sequence[object]) -> int:
         """Count a new row; returns its checksum."""
+        # `row_sum` written out: one call less for every row of every publication.
         value = crc32(_encode(row), _SEEDS[table])
         self._records += 1
         self._total += value
@@ -110,6 +111,7 @@ def read_seal(schema: Schema, database: sqlite3.Connection) -> Seal | None:
     row = database.execute(f"SELECT seal FROM {schema.newest}").fetchone()
     if name is None or row_sum("journal", name[:1]) != name[1]:
         return None
+    # SQLite's columns have no fixed types: a changed bit may make a text or a number of a BLOB.
     if row is None or not isinstance(row[0], bytes) or len(row[0]) != _BODY.size + _SUM:
         return None
     body = row[0][:-_SUM]
@@ -137,6 +139,7 @@ def checked(schema: Schema, path: Path, database: sqlite3.Connection, mark: Witn
     inspection, seal = inspect(schema, database, mark)
     if inspection.whole and seal is not None:
         return seal
+    # An inspection keeps the first damages and counts the others.
     rest = len(inspection.damages) - 1 + inspection.more
     more = f", and {rest} more" if rest > 0 else ""
     first = unreadable(path) or inspection.damages[0]
@@ -151,6 +154,7 @@ def inspect(
     Damage is added to ``inspection``, which may have entries already.
     """
     inspection = Inspection() if inspection is None else inspection
+    # First the schema: what follows reads tables by the names that it gives.
     _check_schema(schema, database, inspection)
     _check_pages(database, inspection)
     rows = total = 0
@@ -167,6 +171,7 @@ def inspect(
             f"tables journal and {schema.newest}", "the checksum of the journal's name or seal does not hold"
         )
         return inspection, seal
+    # Sound rows are not enough: an older copy of the whole file is sound too.
     if (contradiction := seal.contradiction(mark)) is not None:
         inspection.note(*contradiction)
     # Rows that other damage made unreadable are not counted, so the sums could not agree.
@@ -196,6 +201,7 @@ def _check_schema(schema: Schema, database: sqlite3.Connection, inspection: Insp
 def _check_pages(database: sqlite3.Connection, inspection: Inspection) -> None:
     """Run SQLite's own check: structure of pages, order of keys, indexes against their tables."""
     try:
+        # Ten errors at most: one damaged page may cause thousands.
         for (line,) in database.execute("PRAGMA integrity_check(10)"):
             if line != "ok":
                 inspection.note("pages", " ".join(str(line).split()))
@@ -235,6 +241,7 @@ def readable(
     keys = order.split(", ")
     last: tuple[object, ...] | None = None
     try:
+        # An explicit order, so that the second loop meets the rows in exactly the reverse.
         for key, row in _rows(database, f"SELECT {order}, * FROM {table} ORDER BY {order}", len(keys)):
             last = key
             yield row
@@ -246,6 +253,7 @@ def readable(
     try:
         behind = ", ".join(f"{key} DESC" for key in keys)
         for key, row in _rows(database, f"SELECT {order}, * FROM {table} ORDER BY {behind}", len(keys)):
+            # Everything before was yielded by the first loop.
             if key == last:
                 return
             yield row

@@ -49,6 +49,8 @@ class GraphSS:
         for template, seen in self._templates.get(_key(graph, main), Counter[Template]()).most_common():
             if seen >= SIGHTINGS:
                 values = [list(_values(place, graph, main)) for place in template]
+                # The product of places with several values grows with their powers; most of it would be refuted one by
+                # one.
                 yield from islice(product(*values), MAX_TEMPLATE_ROWS)
 
 

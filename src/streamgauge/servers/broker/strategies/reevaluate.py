@@ -20,6 +20,7 @@ class Reevaluate(Evaluating):
 
     def publish(self, publications: Sequence[Publication], now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
         """The changes by all publications together; each of them may be the cause."""
+        # A list, since `any` on a generator would stop at the first change and leave the rest of the batch out.
         changed = [self.stored.change(publication.added, publication.removed) for publication in publications]
         if not any(changed):
             return

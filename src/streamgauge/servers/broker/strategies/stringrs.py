@@ -61,6 +61,7 @@ class StringRS:
     def _note(self, size: int, template: Template) -> None:
         known = self._templates.setdefault(size, Counter())
         known[template] += 1
+        # Twice the number that is used: a new template gets the time to be met again before it is thrown out.
         if len(known) > 2 * TEMPLATES:
             self._templates[size] = Counter(dict(known.most_common(TEMPLATES)))
 
@@ -68,6 +69,7 @@ class StringRS:
         """Rows by the templates for publications of this number of blocks."""
         text = blocks(written(graph))
         for template, _ in self._templates.get(len(text), Counter[Template]()).most_common(TEMPLATES):
+            # The blocks of a row include the delimiters and line ends between its terms.
             row = tuple(_terms("".join(text[part] if isinstance(part, int) else part for part in template)))
             if len(row) == self._width:
                 yield row
@@ -93,6 +95,7 @@ def _template(one: _Pair, two: _Pair) -> Template | None:
         return None
     places: dict[tuple[str, str], int] = {}
     for at, both in enumerate(zip(one.graph, two.graph, strict=True)):
+        # The first of equal pairs, so that one template comes of rows that only repeat a value.
         places.setdefault(both, at)
     parts: list[int | str] = []
     for both in zip(one.row, two.row, strict=True):

@@ -86,6 +86,7 @@ class Method(Protocol):
 
 def triple_nodes(pattern: TriplePattern) -> tuple[Node, Node, Node]:
     """The three nodes of a pattern; PathError for a property path, which callers expand before."""
+    # A path is neither: its steps have to be annotated one by one.
     if not isinstance(pattern.predicate, Var | str):
         raise PathError("only triple patterns have an annotated form, not property paths")
     return pattern.subject, pattern.predicate, pattern.object

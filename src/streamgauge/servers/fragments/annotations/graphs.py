@@ -22,6 +22,7 @@ def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[E
 def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
     """A fact for each quad and each label of its graph; a quad in a graph without a label is static."""
     read = labels.read_labels(quads, style)
+    # Several labels on one graph are several validities of each of its quads.
     unbounded = [(None, None)]
     return list(
         dict.fromkeys(

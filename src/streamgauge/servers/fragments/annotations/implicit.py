@@ -71,6 +71,7 @@ def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
     read = labels.read_labels(quads, style)
     same: dict[Term, list[Term]] = {}
     for subject, predicate, object_, _ in read.others:
+        # Only links to a label: data may say owl:sameAs of its own.
         if predicate == SAME_AS and read.of(object_):
             same.setdefault(subject, []).append(object_)
     return list(dict.fromkeys(fact for quad in read.others for fact in _facts(quad, same, read)))
@@ -91,6 +92,7 @@ def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedF
     label = labels.label_patterns(shared, number, style)
     link = ComputedVariable(address, pattern, partial(fragment, style=style))
     own: tuple[QuadPattern, ...] = (QuadPattern(*triple_nodes(pattern)),)
+    # Each triple has its own label, so there is no group of which it could be a member.
     if shared is address:
         return AnnotatedForm(own + label.patterns, (), label.initial, label.final, (link,))
     member = QuadPattern(Var("_f"), SAME_AS, shared)

@@ -34,6 +34,7 @@ def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
     statements: dict[Term, dict[Term, list[Term]]] = {}
     plain = []
     for subject, predicate, object_, _ in read.others:
+        # A statement without a label is data about something else.
         if (predicate in PARTS or object_ == STATEMENT) and read.of(subject):
             statements.setdefault(subject, {}).setdefault(predicate, []).append(object_)
         else:
@@ -41,6 +42,7 @@ def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
     timed = (
         Fact((subject, predicate, object_), *times)
         for statement, parts in statements.items()
+        # A statement with a part missing gives no fact; one with two objects, which RDF allows, gives two.
         for subject, predicate, object_ in product(*(parts.get(part, ()) for part in PARTS))
         for times in read.of(statement)
     )
@@ -52,5 +54,6 @@ def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedF
     statement = Var(f"_statement{number}")
     label = labels.label_patterns(statement, number, style)
     own = tuple(QuadPattern(statement, part, node) for part, node in zip(PARTS, triple_nodes(pattern), strict=True))
+    # Written, but not needed to read a fact back: other publishers leave it out.
     also = (QuadPattern(statement, RDF_TYPE, STATEMENT),)
     return AnnotatedForm(own + label.patterns, (), label.initial, label.final, also=also)

@@ -33,6 +33,7 @@ def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
         if quad[1] == REIFIES and read.of(quad[0]):
             reifiers.setdefault(quad[2], []).append(quad[0])
         else:
+            # Triples that merely mention a labelled reifier are data like any other.
             plain.append(quad[:3])
     facts_: dict[Fact, None] = {}
     for triple in plain:

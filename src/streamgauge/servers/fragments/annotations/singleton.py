@@ -48,6 +48,7 @@ def _facts(quad: Quad, singles: dict[Term, list[Term]], read: labels.Labels) -> 
     subject, predicate, object_, _ = quad
     if predicate in singles:
         return [Fact((subject, of, object_), *times) for of in singles[predicate] for times in read.of(predicate)]
+    # The declaration of a singleton property is part of the annotation, not a fact.
     return [] if subject in singles and predicate == read.style.vocabulary.singleton else [Fact(quad[:3])]
 
 

@@ -75,8 +75,10 @@ def lifetime(headers: Mapping[str, str], came: int) -> Lifetime:
     directives = cache_control(headers.get("cache-control", ""))
     at = _generated(headers, directives, shown)
     ends = [end for end in (_max_age(directives, at), _expires(headers, at)) if end is not None]
+    # RFC 9111, 5.2.2.4 and 4.1: neither may be used again without asking.
     if "no-cache" in directives or headers.get("vary", "").strip() == "*":
         ends = [at // SECOND * SECOND]
+    # Date stays as the origin wrote it, so the server's clock now is that much later.
     age = min(_seconds(headers.get("age", "")), _FOREVER) * SECOND
     return Lifetime(at, shown + age, min(ends, default=None), "no-store" not in directives)
 
@@ -87,6 +89,7 @@ def shown_time(headers: Mapping[str, str]) -> ShownTime | None:
     A cache that replaces Date leaves Server-Time unchanged, so that the two disagree.
     """
     date, exact = http_date(headers.get("date")), headers.get(TIME.lower(), "")
+    # Without Date nothing says when Server-Time was written: it may come out of a cache.
     if date is None:
         return None
     if exact.isascii() and exact.isdigit() and len(exact) < 16 and int(exact) // SECOND * SECOND == date:
@@ -99,6 +102,7 @@ def cache_control(value: str) -> dict[str, str]:
     directives: dict[str, str] = {}
     for part in value.split(","):
         name, _, argument = part.strip().partition("=")
+        # Of duplicates the first (RFC 9111, 4.2.1, leaves the choice, and asks for a stale one where in doubt).
         directives.setdefault(name.strip().lower(), argument.strip().strip('"'))
     return directives
 
@@ -126,10 +130,12 @@ def _expires(headers: Mapping[str, str], at: int) -> int | None:
     if "expires" not in headers:
         return None
     date = http_date(headers["expires"])
+    # "0" and other invalid dates mean that it has expired (RFC 9111, 5.3).
     return at if date is None else date
 
 
 def _seconds(value: str) -> int:
+    # 12 digits are 30,000 years; the callers cut at ten.
     return int(value[:12]) if value.isascii() and value.isdigit() else 0
 
 
@@ -258,6 +264,7 @@ def read_quads(response: Response, limit: int) -> tuple[Quad, ...]:
     read again keeps its names.
     """
     quads = response.parsed.get("quads")
+    # Parsed once per body: a page is asked by many patterns while it is in the cache.
     if quads is None:
         quads = response.parsed["quads"] = tuple(_parsed(response, limit))
     return quads  # type: ignore[return-value]
@@ -275,6 +282,7 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
         body = text_in_utf8(response.body)
         check_rdf(body, form)
         for quad in ox.parse(without_versions(body, form), format=form, base_iri=response.address):
+            # While parsing, or a small compressed syntax could fill the memory first.
             if len(quads) >= limit:
                 raise LinkedDataError(response.address, f"has more than {limit} quads: raise the limit `quads`")
             quads.append(named_quad(quad, naming))
@@ -303,9 +311,11 @@ def read_patch(response: Response, limit: int) -> FetchedChange:
 def read_patch_lines(address: str, body: bytes, limit: int) -> tuple[tuple[Quad, ...], tuple[Quad, ...]]:
     """The quads that a patch adds, and those that it removes; LinkedDataError as by ``read_patch``."""
     rows: dict[str, list[str]] = {"A": [], "D": []}
+    # Not `splitlines`, which also cuts at characters that literals may contain.
     for line in body.decode(errors="replace").split("\n"):
         if line[:2] in ("A ", "D "):
             rows[line[0]].append(line[2:])
+        # A line of an unknown kind may be a change, and leaving it out would let the copy drift from the source.
         elif line and not line.startswith("H "):
             raise LinkedDataError(address, f"has a line that no patch has: {line:.80}")
     if sum(map(len, rows.values())) > limit:
@@ -314,6 +324,7 @@ def read_patch_lines(address: str, body: bytes, limit: int) -> tuple[tuple[Quad,
 
 
 def _patch_quads(address: str, lines: list[str]) -> tuple[Quad, ...]:
+    # The same names as on the pages of this address, or a change would remove quads that nobody has.
     naming = naming_of(address)
     try:
         text = "\n".join(lines)

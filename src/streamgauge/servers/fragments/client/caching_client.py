@@ -84,6 +84,7 @@ class ServerClock:
         # After a set-back ``time`` has to follow the server, even though it goes back.
         if high < before_low - SET_BACK or not self.known:
             self._last = None
+        # No offset fits both: a clock was set, and the older exchanges mean nothing any more.
         if high < before_low or low > before_high:
             before_low, before_high = low, high
         self._low, self._high, self._at = max(before_low, low), min(before_high, high), came
@@ -105,6 +106,7 @@ class ServerClock:
     def time(self, own: int) -> int:
         """The estimated server time at an own time; never earlier than the last result."""
         now = int(own + self.ahead)
+        # The estimate may shrink when an exchange narrows it; facts that have ended must not hold again.
         self._last = now if self._last is None else max(now, self._last)
         return self._last
 
@@ -119,6 +121,7 @@ class ServerClock:
         """
         if not self.known:
             return time
+        # The least offset is the latest own time: the true one can only be earlier.
         own = time - self._low
         return -int(-(own + self._drift(int(own))) // 1)
 
@@ -231,6 +234,8 @@ class CachingHttpClient:
         With ``CacheUse.REVALIDATE`` earlier responses are revalidated. A nested round belongs to the outer one, unless
         it revalidates.
         """
+        # A context variable and not a field: several queries poll through the same client at the same time, each in its
+        # task.
         token = _ROUND.set(_Round(next(_NUMBERS), use)) if _ROUND.get() is None or use is CacheUse.REVALIDATE else None
         try:
             yield
@@ -248,6 +253,7 @@ class CachingHttpClient:
         if use is CacheUse.CACHED and kept is not None and self._usable(kept):
             self.counters.hits += 1
             return kept.response
+        # With `use` in the key: a poll that revalidates must not be satisfied by a request that began before it.
         self.counters.coalesced += (key, use) in self._flights
         return await self._flights.join((key, use), lambda: self._fetch(key, within, kept))
 
@@ -290,6 +296,7 @@ class CachingHttpClient:
         """The estimated clock of an address's server."""
         host = "{}://{}:{}".format(*origin(web_address(address)))
         if host not in self._clocks:
+            # An estimate is regained with the next response; forgetting all is simpler than finding the least useful.
             if len(self._clocks) >= _CLOCKS:
                 self._clocks.clear()
             self._clocks[host] = ServerClock()
@@ -326,6 +333,7 @@ class CachingHttpClient:
 
     def _usable(self, kept: CacheEntry) -> bool:
         round_ = _ROUND.get()
+        # By serial numbers and not by times: responses within one ms have an order too.
         if round_ is not None and kept.number > round_.begun:
             return True
         return self.clock() < kept.fresh and (round_ is None or round_.use is CacheUse.CACHED)
@@ -333,10 +341,12 @@ class CachingHttpClient:
     async def _fetch(self, key: CacheKey, within: AddressRules, kept: CacheEntry | None) -> Response:
         address, accept = key
         condition = kept.condition if kept is not None else {}
+        # Only gzip, since the unpacked size of it can be bounded while it is unpacked.
         headers = {"accept": accept, "accept-encoding": "gzip", **condition}
         answer = await self._sender.send(HttpRequest(address, within, headers))
         lived = self._lived(answer)
         number, fresh = next(_NUMBERS), _fresh(lived, answer)
+        # The entry at the time of the request: the cache may have evicted it meanwhile.
         if answer.status == 304 and kept is not None:
             self.counters.not_modified += 1
             return self._keep(key, kept.again(lived, answer.headers.get(VERSION), fresh, number), lived)
@@ -381,6 +391,7 @@ def _condition(answer: HttpAnswer) -> dict[str, str]:
     """The condition of a revalidation (RFC 9110, 13.1): the first validator that can be sent back."""
     pairs = (("etag", "if-none-match"), ("last-modified", "if-modified-since"))
     headers = ((condition, answer.headers.get(name, "")) for name, condition in pairs)
+    # A validator with control characters would end the header line, or be refused by httpx.
     return next(({condition: value} for condition, value in headers if _SENDABLE.fullmatch(value)), {})
 
 

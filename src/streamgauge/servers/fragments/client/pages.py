@@ -99,6 +99,7 @@ class _Metadata:
 
 def read_page(quads: tuple[Quad, ...], response: Response, requested: str) -> FragmentPage:
     """The page in a body's quads, which was requested at the address ``requested``."""
+    # Both: servers describe the page by the address that was asked for, or by the one that they redirect to.
     own = tuple(dict.fromkeys((f"<{requested}>", f"<{response.address}>")))
     graph = _metadata_graph(quads, own)
     statements = [quad for quad in quads if quad[3] == graph] if graph is not None else quads
@@ -127,6 +128,7 @@ def _metadata_graph(quads: tuple[Quad, ...], own: tuple[Term, ...]) -> Term | No
     for subject, predicate, object_, graph in quads:
         if predicate == _TOPIC and subject == graph:
             topics.setdefault(graph, []).append(object_)
+        # A topic alone is not enough: foaf:primaryTopic occurs in data too.
         if graph != DEFAULT and predicate.startswith((f"<{_HYDRA}", f"<{_VOID}")):
             controlled.add(graph)
             if predicate in (_SUBSET, _VIEW) and (object_ in own or subject in own):
@@ -185,6 +187,7 @@ def _without_controls(quads: tuple[Quad, ...], metadata: _Metadata) -> tuple[Qua
 
 def _number(term: Term | None) -> int | None:
     digits = value_text(term) if term is not None and is_literal(term) else ""
+    # `int` takes time quadratic in the digits; a count of 18 digits is wrong anyway.
     return int(digits[:18]) if digits.isascii() and digits.isdigit() else None
 
 
@@ -232,6 +235,8 @@ class PageReader:
         Pages that straddle a change are read again; UnavailableError if the fragment changes too fast for that.
         """
         leaves = await self._read(address, CacheUse.CACHED)
+        # Repeated as a whole: a page that was read before the change may lack quads that moved to the page in front of
+        # it.
         for _ in range(self.web.limits.readings):
             if _settled(leaves):
                 return leaves
@@ -264,6 +269,7 @@ class PageReader:
             return None
         target = self.reach.link(leaf.response.address, leaf.page.following)
         if target in seen:
+            # A circle would otherwise be followed up to the limit of pages.
             raise LinkedDataError(leaf.response.address, f"has {target:.300} as next page, which was read before it")
         return target
 

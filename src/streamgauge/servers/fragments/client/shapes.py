@@ -72,6 +72,7 @@ def described(member: Term, graph: ShapeGraph, shapes: Sequence[Term]) -> Iterat
         for path, inner in (link for shape in its_shapes for link in _links(shape, graph, MAX_DEPTH)):
             walk = _walk(path, node, graph, MAX_DEPTH)
             yield from (_plain(quad) for quad in walk.quads)
+            # A named node without a shape of its own is only mentioned: its quads belong to other members.
             following = [(end, inner) for end in walk.ends if (inner or is_blank(end)) and not is_literal(end)]
             waiting += [shape for shape in following if shape not in seen]
             seen.update(following)
@@ -97,6 +98,7 @@ def _links(shape: Term, graph: ShapeGraph, depth: int) -> Iterator[tuple[Term, t
     if not depth:
         return
     for part in graph.objects(shape, _PROPERTY):
+        # SHACL allows exactly one path (2.1.1); of more the first, so that a broken shape still gives what it can.
         for path in graph.objects(part, _PATH)[:1]:
             yield path, tuple(graph.objects(part, _NODE))
     shapes = [*graph.objects(shape, _NODE), *(i for head in graph.objects(shape, *_ALSO) for i in graph.items(head))]

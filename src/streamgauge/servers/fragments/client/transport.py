@@ -91,6 +91,7 @@ class AddressRules:
         target = resolved_address(base, location)
         if base.startswith("https:") and target.startswith("http:"):
             raise RefusedAddressError(base, f"redirects from https to {target:.300}")
+        # Each hop by itself: a public server may redirect to a private address.
         self.check(target)
         return target
 
@@ -98,6 +99,8 @@ class AddressRules:
         """The target of a link in a document; RefusedAddressError for an origin that is not permitted."""
         address = resolved_address(base, target)
         url = self.check(address)
+        # Links come from documents, which whoever writes the data controls; a redirect comes from the server that was
+        # asked.
         if origin(url) not in self.origins and url.host not in self.allowed:
             raise RefusedAddressError(base, f"links to another origin, {address:.300}: allow {url.host} to follow it")
         return address
@@ -127,6 +130,7 @@ def web_address(address: str) -> httpx.URL:
         raise RefusedAddressError(
             address, "not a web address: it begins with http:// or https:// and names a host, its port is below 65536"
         )
+    # The message names the host alone: it may end up in a log.
     if url.userinfo:
         raise RefusedAddressError(f"{url.scheme}://{url.host}", "addresses with credentials are refused: omit them")
     return url
@@ -219,6 +223,7 @@ class HttpSender:
             answer, fault, wait = await self._attempt(http_request)
             if answer is not None:
                 return answer
+            # The caller has other work: a poll loop would rather be told than sleep here.
             if self.limits.put_off and wait is not None and wait > self.limits.patience:
                 raise UnavailableError(http_request.address, fault, wait)
             if attempt + 1 < self.limits.attempts:
@@ -268,6 +273,7 @@ class HttpSender:
         It is requested once, without redirects, and does not count towards ``limits.at_once``.
         """
         request = self._request(http_request, http_request.reach.check(http_request.address))
+        # The other timeouts stay: connecting is bounded as for any request.
         request.extensions["timeout"]["read"] = self.limits.silence
         self._count(request)
         try:
@@ -348,6 +354,7 @@ class HttpSender:
                 raise LinkedDataError(
                     address, f"sends more than {self.limits.received} bytes: raise the limit `received`"
                 )
+        # Before unpacking: a gzip body that was cut is reported as cut, and not as damaged.
         _check_length(response, packed.tell())
         body = self._unpacked(address, response.headers.get("content-encoding", ""), packed.getvalue())
         self.counters.unpacked += len(body)
@@ -362,6 +369,8 @@ class HttpSender:
         except UnpackedSizeError as error:
             limit = self.limits.unpacked
             raise LinkedDataError(address, f"unpacks to more than {limit} bytes: raise the limit `unpacked`") from error
+        # Taken for a cut response, since proxies cut bodies whose length is not stated; that may pass, so it is
+        # retried.
         except CodingError as error:
             raise CutResponseError(f"the body {error}") from error
 

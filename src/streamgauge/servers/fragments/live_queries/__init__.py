@@ -54,6 +54,7 @@ class AnswerOrder:
         cells = [map(row_expression(key, names), rows) for key, _ in self.keys]
         keys: list[Row] = list(zip(*cells, strict=True)) if cells else [()] * len(rows)
         stand = places(keys, [down for _, down in self.keys])
+        # Ties by text and not by arrival: a poll must not change the order of rows that have not changed.
         return [rows[at] for at in sorted(range(len(rows)), key=lambda at: (stand[at], repr(rows[at])))]
 
 
@@ -134,6 +135,7 @@ class OrderedAnswer:
 
     def answer(self, bag: Bag) -> Bag:
         """The answer for the current rows; equal solutions stand where the first of them does."""
+        # Repeated as often as they occur, since LIMIT counts solutions and not distinct rows.
         rows = self._order.sorted([row for row, count in bag.items() for _ in range(count)], self._kept)
         shown = [row[: len(self._names)] for row in rows]
         if self._order.distinct:
@@ -231,6 +233,7 @@ class _NeedWalk:
                 return self._within(self.pattern(left), [self.pattern(right)])
             case al.Union(left=left, right=right):
                 both = self.pattern(left), self.pattern(right)
+                # A solution comes from either side, so none of them has all values of a variable.
                 return _WalkedPattern(_NONE, partial(_all, both))
             case al.Values():
                 return _WalkedPattern(_NONE, partial(_all, ()))
@@ -242,6 +245,7 @@ class _NeedWalk:
                 below = self._within(self.pattern(inner), self._exists(pattern))
                 return _WalkedPattern(_NONE, _only(below, [var for var, key in keys if var == key]).restrict)
             case al.Slice(pattern=inner):
+                # Restricting what is below a LIMIT would change which rows it keeps.
                 return _alone(self.pattern(inner))
             case _:
                 return self._within(self.pattern(pattern.pattern), self._exists(pattern))
@@ -315,6 +319,7 @@ class _NeedWalk:
     def _path(self, triple: al.TriplePattern, path: al.Repeat, others: Sequence[al.Pattern]) -> list[_WalkedPattern]:
         """A repeated path needs all its steps, and all nodes if a path of length zero may start anywhere."""
         ends = self.normal.variable(), self.normal.variable()
+        # With fresh ends: a step in the middle of the path starts at nodes that neither end names.
         steps = [self.pattern(self.normal.path(ends[0], path.path, ends[1], None))]
         if nullable(path) and not _begins(triple, others):
             steps.append(self._triple(EVERYTHING))

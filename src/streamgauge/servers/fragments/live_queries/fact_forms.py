@@ -178,6 +178,7 @@ class HeldFragment:
         """The quads of the fragment that match a pattern."""
         if isinstance(pattern.predicate, Var) or self.key[0].predicate == pattern.predicate:
             return pattern_quads(pattern, self.quads)
+        # A fragment of all quads is asked once for each pattern of the query.
         if not self._by:
             for quad in self.quads:
                 self._by.setdefault(quad[1], []).append(quad)
@@ -189,6 +190,7 @@ class HeldFragment:
         part = FetchedQuads((), changed.at, changed.until, None, changed.version)
         if not added and not removed:
             return replace(self, parts=(part,))
+        # Removed first: a quad that is in both sets was removed and added again (`HeardChanges.since`).
         return replace(self, quads=self.quads - removed | added, parts=(part,), _by={})
 
     def having(self, quads: Iterable[Quad]) -> list[Quad]:
@@ -227,6 +229,7 @@ class SourceReading:
                 if fragment is not None:
                     fragments[fragment.key] = fragment
                 for variable, terms in (bound_terms(place.pattern, quads) | asking.computed(place, quads)).items():
+                    # Only intersections: a value has to occur in every pattern of the group.
                     known[variable] = known.get(variable, terms) & terms
         return fragments
 
@@ -240,6 +243,7 @@ class SourceReading:
         if (fragment := self._there(pattern)) is not None:
             return fragment
         variable = _narrowest(pattern, known)
+        # With so many values the requests cost more than reading everything.
         if variable is None or len(known[variable]) > MAX_SEEDS:
             return await self._more((pattern, None), frozenset())
         return await self._more((pattern, variable), known[variable]) if known[variable] else None
@@ -258,6 +262,7 @@ class SourceReading:
         fragment = self.fragments.get(key) or HeldFragment(key, frozenset(), frozenset(), ())
         missing = sorted(terms - fragment.terms)
         if missing or not fragment.parts:
+            # Only terms that are new: the quads of the others are there already.
             seeds = [] if variable is None else [{variable: term} for term in missing]
             fetched = await self.source.fetch(pattern, seeds)
             self.came.append(fetched)

@@ -153,6 +153,7 @@ class FactReader:
             self._seen = [frozenset(map(_stamp, parts_of(fragments.values()))) for fragments in self._followed]
             if not torn and not old:
                 return reads
+            # What this attempt took for settled is of a torn reading.
             use, self._settled = CacheUse.REVALIDATE, dict(settled)
         raise UnavailableError(torn[0], f"changes faster than it can be read {READINGS} times")
 
@@ -162,6 +163,7 @@ class FactReader:
         if not self._follows(source):
             return SourceReading(source)
         known = versions(parts_of(followed.values()))
+        # With fragments of several versions there is no single version from which all of them could be moved on.
         changed = await source.changed(next(iter(known))) if len(known) == 1 else None
         if changed is not None:
             if _busy_elsewhere(changed, followed.values()):
@@ -206,7 +208,9 @@ class FactReader:
             for own, part in zip(used, parts, strict=True)
         ]
         reads = [self._onward(at, self._whole(fragments)) for at, fragments in enumerate(self._followed)]
+        # Only what is in use: the cache is keyed by whole sets of quads, and would keep every state of the data set.
         self._parsed = {key: self._parsed[key] for key in map(_quads, self._followed) if key in self._parsed}
+        # A source without any timed fact may begin to have some; its patterns are asked again each time.
         without = {at for at, read in enumerate(reads) if all(fact.static for fact in read.facts)}
         self._settled = {place: settled for place, settled in self._settled.items() if place[1] not in without}
         return reads
@@ -220,6 +224,7 @@ class FactReader:
             takes = [frozenset[int]().union(*pattern.suppliers.values()) for pattern in self._wanted]
             self._order = read_order(counts, takes, [(number,) for number in range(len(takes))], (OUTER,))
         settled = {number for number, _ in self._settled}
+        # `sorted` is stable: within both groups the cheapest still comes first.
         return sorted(self._order, key=settled.__contains__)
 
     def _values(
@@ -281,6 +286,7 @@ class FactReader:
         """The facts of a source at a time that never goes back, unless the source's clock was set back."""
         sets = self._web.sets(self._sources[number].address)
         before, at = self._shown.get(number, (sets, read.at))
+        # Responses of several caches show several times; a fact that has ended must not hold again.
         now = read.at if before != sets else max(read.at, at)
         self._shown[number] = sets, now
         return replace(read, at=now)
@@ -412,6 +418,7 @@ class FetchedGraphs:
     def fetched(self, reads: Sequence[SourceFacts]) -> None:
         """Update the pool to the sources' current quads; their graphs must be among the known names."""
         for number, read in enumerate(reads):
+            # The same tuple, since the reader caches it: comparing the quads would cost as much as the update.
             if self._seen.get(number) is read.named:
                 continue
             self._seen[number] = read.named

@@ -105,6 +105,7 @@ class PollTiming:
             due = max(due, begun + self.at_most_every)
         if notified:
             return max(due, now)
+        # Facts may end every ms, and a poll costs the server a request.
         due = max(due, now + MIN_INTERVAL)
         return due + int(random.uniform(0, min(self.spread, self.share * (due - begun))))
 
@@ -162,6 +163,7 @@ class PollPatience:
         now = self.clock()
         self.since = now if self.since is None else self.since
         after = error.after if isinstance(error, UnavailableError) else None
+        # The server's wish may lengthen the wait; it cannot switch the backoff off.
         wait = max(self.backoff.next(), after or 0.0)
         if self.longest is not None and now - self.since + wait * 1000 > self.longest:
             address = error.address if isinstance(error, LinkedDataError) else "what was read"
@@ -178,6 +180,7 @@ class PollPatience:
             return permanent_status(error.status)
         if isinstance(error, RefusedAddressError | HopelessError):
             return True
+        # A name that was found once is not a typing mistake.
         return not self.worked and (isinstance(error, UnknownHostError) or not isinstance(error, UnavailableError))
 
 
@@ -238,6 +241,7 @@ class PollLoop:
             self.tell(Fresh(polled.instant, due, max(0, late)))
             for answer in self._changes(polled):
                 yield answer
+            # May end early by an event; `soonest` then keeps a burst of events from becoming a burst of polls.
             await self.rest(max(0, due - self.clock()) / 1000)
             if (left := self.timing.soonest(begun, self.notified()) - self.clock()) > 0:
                 await self.sleep(left / 1000)
@@ -252,6 +256,7 @@ class PollLoop:
         """The answer after a poll: all rows, or the changes if there are any or it is the first."""
         before, self._shown = self._shown, polled.bag
         first, self._begun = not self._begun, True
+        # Also if nothing has changed: each poll is an answer of its own then.
         if self.sends is AnswerContent.WHOLE:
             return [self._answer(polled.instant, _rows(polled.bag), ())]
         change = difference(polled.bag, before)

@@ -145,9 +145,11 @@ def split_query(pattern: al.Pattern, static: IsStatic) -> QuerySplit:
     """Split a pattern; ``static`` tells which of its triple patterns have only static facts."""
     core, around = _core(Normaliser().pattern(pattern))
     still, moving = _sorted(core, static)
+    # With one part alone there is nothing to keep between polls.
     if not still or not moving:
         return QuerySplit(core, None, around)
     conditions = _conditions(around)
+    # Filters above the join reduce the rows of the dynamic part, each of which costs a static answer.
     parts = (_filtered(reduce(al.Join, group), conditions) for group in (moving, still))
     return QuerySplit(next(parts), next(parts), around)
 
@@ -218,6 +220,7 @@ def _filtered(part: al.Pattern, conditions: Collection[al.Expression]) -> al.Pat
     sure = bound(part)
     for condition in conditions:
         names = {variable.name for variable in al.expression_variables(condition)}
+        # A condition over unbound variables may be true above the join and false below it.
         if names and names <= sure:
             part = al.Filter(condition, part)
     return part
@@ -326,6 +329,7 @@ class StreamerPlan:
                 self._parts.split.dynamic,
                 self._parts.split.static,
             ):
+                # Only where the split differs: preparing drops the answers in the cache.
                 self._parts = self._prepared(parts, now)
             self._parts.since = now
         return self._parts

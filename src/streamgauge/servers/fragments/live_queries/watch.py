@@ -102,6 +102,7 @@ class HeardChanges:
 
         Changes before that version are discarded. A quad that was removed and added again is in both sets.
         """
+        # The events do not reach back so far; the caller asks the server.
         if version not in self._versions:
             return None
         at = self._versions.index(version)
@@ -109,6 +110,7 @@ class HeardChanges:
         self._size = sum(len(quads) for step in self._steps for quads in step)
         came, went = frozenset[Quad](), frozenset[Quad]()
         for added, removed in self._steps:
+            # `went` keeps what was added again: the receiver removes first.
             came, went = came.difference(removed).union(added), went.union(removed)
         return came, went, self._versions[-1] or version
 
@@ -148,6 +150,7 @@ class ListenedSource:
 
         Fetched if those do not reach back so far, or the round revalidates.
         """
+        # A round that revalidates distrusts all that was read before, events included.
         known = None if self._heard is None or self.web.revalidates() else self._heard.since(since)
         if known is None:
             return await self.source.changed(since)
@@ -215,6 +218,7 @@ class ListenedSource:
                 # Not asked again with this version: the server would repeat the event.
                 self._last = None
                 raise UnavailableError(self.address, f"sends an invalid event: {error}") from error
+        # Another kind of event with a new id: the data set is at that version, by changes that were not sent.
         elif event.id != self._last:
             heard.restart(event.id)
         self._last = event.id
@@ -251,6 +255,7 @@ class Push:
             for task in tasks:
                 task.cancel()
             await asyncio.gather(*tasks, return_exceptions=True)
+        # After the wait: an event that comes during the poll ends the next wait at once.
         self._news.clear()
 
     async def aclose(self) -> None:

@@ -114,6 +114,7 @@ def located_facts(store: Store, wanted: TripleMatch, style: Style) -> Iterator[L
     pattern = TriplePattern(nodes[0], nodes[1], nodes[2])
     form = method(style.method).form(pattern, 0, style)
     asserted: set[Quad] = set()
+    # Annotated facts first: what they assert is then not taken for static facts.
     for row in _rows(store, (*form.patterns, *form.also), form.links, {}):
         located = _located(row, pattern, form, style)
         asserted.update(quad for quad in located.own if quad[:3] == located.fact.triple)
@@ -176,6 +177,7 @@ def _rows(
         yield row
         return
     matches = [pattern.bound(row).match for pattern in patterns]
+    # Counts are exact and cheap in every store, so no statistics are needed.
     least = min(range(len(patterns)), key=[store.count(match) for match in matches].__getitem__)
     rest = (*patterns[:least], *patterns[least + 1 :])
     for quad in _quads(store, matches[least]):
@@ -310,7 +312,9 @@ class DataSet:
         """Follow a change made in the store by another thread: drop affected pages, notify listeners."""
         if changes.version != self._version:
             self._version, self._changed = changes.version, self.clock()
+            # All quads of the request and not only the net change: a new end changes a page too.
             self._touch([*gone, *(quad for quad, _ in come)])
+            # A copy: a listener may end itself when it is called.
             for listener in tuple(self._listeners):
                 listener(changes)
 
@@ -342,6 +346,7 @@ class DataSet:
 
     def page(self, selection: Selection, number: int, size: int | None = None) -> Page:
         """A page by its number, from 1, of the default size or ``size``; TooManyError if a scan would be too long."""
+        # The store was changed past this object; which pages are affected is unknown.
         if self.store.version != self._version:
             self._version, self._changed = self.store.version, self.clock()
             self._forget()
@@ -403,12 +408,14 @@ class DataSet:
 
     def _scanned(self, selection: Selection) -> list[Quad]:
         total = sum(map(self.store.count, selection.matches))
+        # Before the scan, by the counts: they are an upper bound of what it visits.
         if total > MAX_SCANNED:
             raise TooManyError(f"{total} quads would be compared one by one, {MAX_SCANNED} at most: bind another place")
         quads = (quad for match in selection.matches for quad in _quads(self.store, match))
         return list(dict.fromkeys(filter(selection.takes, quads)))
 
     def _make(self, key: Key, selection: Selection, number: int, size: int) -> Page:
+        # A match has four places, any other key three parts.
         if len(key) == 4:
             first, count, end = self.store.first_page(key, size, self.clock())
             return Page(tuple(first), count, end, self._changed)
@@ -429,6 +436,7 @@ class DataSet:
         return page
 
     def _drop(self, key: Key) -> None:
+        # Whoever still holds the page, such as a response that is being sent, sees that it is over.
         self._pages.pop(key).current = False
         if len(key) == 3:
             self._index.drop(key, key[0])

@@ -134,6 +134,7 @@ class LmdbFile:
     def meta(self) -> MetaPage:
         """The valid meta page; both must be intact."""
         one, two = self.read_meta(0), self.read_meta(1)
+        # LMDB takes the first where both have the same number.
         return one if one.transaction >= two.transaction else two
 
     def read_meta(self, page: int) -> MetaPage:
@@ -150,6 +151,7 @@ class LmdbFile:
         for tree, flags in zip(trees, _FLAGS, strict=True):
             if tree.flags != flags or (tree.root == _NONE) != (tree.depth == 0):
                 raise PageError(page, "a tree has other flags or another depth than LMDB gives")
+        # A number far beyond the file would make this module allocate a table of that size.
         if not 1 <= last < self.pages + _TAIL:
             raise PageError(page, f"the last page is {last} by the meta page, but the file ends before {self.pages}")
         return MetaPage(page, trees[0], trees[1], last, transaction)
@@ -157,6 +159,7 @@ class LmdbFile:
     def leaves(self, meta: MetaPage) -> Iterator[Records]:
         """All records in order, leaf by leaf; PageError, at the latest at the end, where a page or count is damaged."""
         self._used = bytearray(max(self.pages, meta.last + 1))
+        # The meta pages are in no tree and in no list of free pages.
         self._used[0] = self._used[1] = 1
         yield from self._walked(meta, meta.main, meta.page)
         self._check_free(meta)
@@ -191,6 +194,7 @@ class LmdbFile:
                 yield number, error
                 number += 1
                 continue
+            # The pages behind the first of a value have no headers, and any bytes.
             if own == number and flags == _OVERFLOW:
                 number += max(1, lower | upper << 16)
             else:
@@ -248,6 +252,7 @@ class LmdbFile:
         for place, (key, child) in enumerate(self._children(number, self._page(number, _BRANCH))):
             if place:
                 walk.follow(number, key)
+            # As deep as the meta page says: a page that points to its parent is met by `_use`.
             yield from self._descended(meta, walk, child, level + 1)
 
     def _leaf(self, meta: MetaPage, walk: _TreeWalk, number: int) -> Records:
@@ -282,6 +287,7 @@ class LmdbFile:
         """
         lower, upper = self._bounds(number, data)
         size, used, nodes, unpack = self.page_size, 0, [], _NODE.unpack_from
+        # `cast` reads in the byte order of the machine, as LMDB writes.
         for offset in memoryview(data)[_HEAD:lower].cast("H"):
             if offset & 1 or not upper <= offset <= size - _NODE.size:
                 raise PageError(number, "the offset of a node is damaged")
@@ -339,6 +345,7 @@ class LmdbFile:
         numbers = memoryview(data[: len(data) // 8 * 8]).cast("Q").tolist()
         pages = numbers[1:]
         whole = len(data) % 8 == 0 and numbers and numbers[0] == len(pages)
+        # LMDB keeps the numbers of a list in descending order.
         if not whole or any(one <= two for one, two in pairwise(pages)):
             raise PageError(meta.free.root, "a list of free pages is damaged")
         if pages and not (pages[-1] >= 2 and pages[0] <= meta.last):

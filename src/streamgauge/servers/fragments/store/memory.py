@@ -48,6 +48,8 @@ class MemoryKeyValues:
 
     def commit(self, writes: Writes) -> None:
         """Keep the writes aside until ``show``."""
+        # As a store on disk: what is committed becomes readable at one point, so that a failure in between shows
+        # nothing.
         self._written.append(writes)
 
     def show(self) -> None:
@@ -64,6 +66,7 @@ class MemoryKeyValues:
                 self._texts += values
             elif keys[0].startswith(NAMED) and int.from_bytes(max(values)) < len(self._texts):
                 texts = [self._texts[place] or b"" for place in map(int.from_bytes, values)]
+                # The objects of the list and not those of the run, which are equal copies.
                 self._numbers.update(zip(texts, values, strict=True))
             elif keys[0].startswith(NAMED[:1]):
                 for key, value in zip(keys, values, strict=True):

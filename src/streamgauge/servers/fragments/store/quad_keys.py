@@ -50,6 +50,7 @@ class TermDictionary:
         number = self._numbers.get(term)
         if number is None and (number := self._records.get(_term_key(term))) is not None:
             if len(self._numbers) >= self._records.remembered:
+                # All at once: a bounded cache in order of use would cost more per lookup than the misses afterwards.
                 self._numbers.clear()
             self._numbers[term] = number
         return number
@@ -139,9 +140,11 @@ class MetHashes:
 
     def add(self, hashes: NDArray[np.int64]) -> NDArray[np.bool_]:
         """Which of these hashes seem to have been added by earlier calls; adds all of them."""
+        # Python's hashes of text are well mixed, so their lowest bits will do.
         bits = hashes & (_MET_BITS - 1)
         places, masks = bits >> 3, (1 << (bits & 7)).astype(np.uint8)
         again: NDArray[np.bool_] = (self._bits[places] & masks) != 0
+        # `|=` with an index array keeps only one of several bits that fall into the same byte.
         np.bitwise_or.at(self._bits, places, masks)
         return again
 
@@ -301,6 +304,7 @@ def numbered(loaded: Iterable[QuadBatch], terms: TermDictionary, records: KeyVal
         indices = np.fromiter(map(places.__getitem__, mentioned), dtype=np.int64, count=4 * len(quads))
         numbers = terms.assign_loaded([*places], met) if fresh else _assigned_again([*places], terms, records)
         quads_of_numbers = numbers[indices].reshape(-1, 4)
+        # Half the memory, of which the numbers of a hundred million quads take most.
         ids.append(quads_of_numbers.astype(np.uint32) if int(numbers.max(initial=0)) < 1 << 32 else quads_of_numbers)
         if ending:
             places_ended, times = np.array(ending, dtype=np.int64).T
@@ -339,6 +343,7 @@ def sequences(ids: QuadIds) -> Iterator[Keys]:
     """
     values, ranks = [], []
     for place in range(4):
+        # A table over all numbers: they have few gaps in a store that is being loaded, and no sort is needed.
         there = np.zeros(int(ids[:, place].max(initial=0)) + 1, dtype=np.bool_)
         there[ids[:, place]] = True
         values.append(np.flatnonzero(there))
@@ -352,6 +357,7 @@ def sequences(ids: QuadIds) -> Iterator[Keys]:
 
 def _sorted_ranks(ranks: Sequence[Ranks], order: IndexOrder, bits: Sequence[int]) -> list[Ranks]:
     """The ranks by place, sorted by an order and without duplicates; ``bits`` is the width of each place's ranks."""
+    # More than 2^64 combinations: then the ranks are sorted place by place, which takes longer.
     if sum(bits) > _WORD:
         taken = np.lexsort([ranks[place] for place in reversed(order)])
         rows = np.stack([rank[taken] for rank in ranks], axis=1)
@@ -393,6 +399,7 @@ def fill(name: bytes, keys: Keys, records: KeyValueStore) -> None:
         bodies = [raw[at : at + size] for at in range(0, len(raw), size)]
         borders = [name + body[:width] for body in bodies]
         if first == 0:
+            # The first block begins at the least key there can be, so that every key has a block.
             borders[0] = name + bytes(width)
         records.fill((borders, bodies))
 

@@ -83,11 +83,13 @@ class _Salvage:
         elif kind == ord("k"):
             for at in range(0, len(value), KEY + TIME):
                 self.ends[value[at : at + KEY]] = time_of(value[at + KEY : at + KEY + TIME])
+        # The same ends once more, in the order of time.
         elif kind == ord("e"):
             for at in range(0, len(value), KEY + TIME):
                 self.ends[value[at + TIME : at + TIME + KEY]] = time_of(value[at : at + TIME])
         elif kind == ord("t"):
             self.texts[key[1:]] = value.decode()
+        # The same text once more, by its number: either record is enough to save a term.
         elif key.startswith(b"n="):
             self.texts[value] = key[2:].decode()
         elif kind == ord("s") and key[1] in _ORDERS:

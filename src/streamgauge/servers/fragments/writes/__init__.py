@@ -84,6 +84,7 @@ class FactDraft:
         label = self._style.label
         for fact in facts:
             facts_ = joined(self._of(fact.triple), as_labelled(fact, label), label)
+            # A fact that has ended already would be swept at once, and take the one that it replaces along.
             over = label is Label.EXPIRATION and fact.final is not None and fact.final <= self._now
             self._after[fact.triple] = [] if over else facts_
 
@@ -109,6 +110,7 @@ class FactDraft:
     def end(self, triple: Triple, at: int) -> None:
         """End the facts of a triple that hold at an instant (ms); facts that begin later stay."""
         current = [fact for fact in self._of(triple) if fact.holds(at)]
+        # `_of` has loaded the triple, so both dictionaries have it.
         self._after[triple] = [fact for fact in self._after[triple] if fact not in current]
         ended = (altered(fact, final=at) for fact in current if _begins(fact) < at)
         if self._style.label is not Label.EXPIRATION or at > self._now:
@@ -133,6 +135,7 @@ class FactDraft:
         """
         if self._store.version == self._version:
             return False
+        # `None` if the store no longer knows the changes since then.
         changes = self._store.changed((None, None, None, None), self._version)
         if self._open or changes is None:
             return True
@@ -164,6 +167,7 @@ class FactDraft:
         come = [fact for triple in triples for fact in self._after[triple] if fact not in before]
         if not gone and not come:
             return None
+        # Before `annotate`: names that become free are used again.
         removed, names = self._vacated(gone)
         added = method(self._style.method).annotate(come, self._style, _Names(self._dataset, names, serial))
         staying = self._shared_by_those_that_stay(triples)
@@ -189,6 +193,7 @@ class FactDraft:
     def _matching(self, wanted: TripleMatch) -> list[Triple]:
         """The selected triples that have facts in the store or in the draft."""
         self._open = self._open or None in wanted
+        # A match that was read contains this one: all its triples are in the draft.
         if not self._fetched.isdisjoint(_wider(wanted)):
             return self._known(wanted)
         facts_by_triple: dict[Triple, list[LocatedFact]] = {}
@@ -205,6 +210,8 @@ class FactDraft:
     def _known(self, wanted: TripleMatch) -> list[Triple]:
         """The selected triples that the draft has loaded, in that order."""
         places = [(place, term) for place, term in enumerate(wanted) if term is not None]
+        # The rarest bound term decides: an update with a thousand templates would otherwise pass over the draft a
+        # thousand times.
         among = min((self._places.get(place, {}) for place in places), key=len, default=self._after)
         if len(places) == len(wanted):
             triple = (str(wanted[0]), str(wanted[1]), str(wanted[2]))
@@ -225,6 +232,7 @@ class FactDraft:
         removed = dict.fromkeys(quad for located in gone for quad in located.own)
         names: dict[Triple, list[str]] = {}
         leaving = Counter(member for member, _ in set(_members(gone)))
+        # The label stays as long as one member does, for which others may have been written since.
         empty = {member for member, number in leaving.items() if self._store.count(member) == number}
         for located in gone:
             if located.member is None or located.member in empty:

@@ -98,6 +98,8 @@ class FeedRunner:
         self._coming: Queue[Input | Exception | None] = Queue(MAX_WAITING_ELEMENTS)
         self._closing, self._ended = Event(), False
         self._begun: tuple[int, int] | None = None
+        # The version differs from that of any earlier feed that has written something, and with it the names of blank
+        # nodes.
         self._blank = f"f{feed.dataset.store.version}x"
         self.fed = FeedCounts()
         self._lag: int | None = None
@@ -191,6 +193,7 @@ class FeedRunner:
             return
         for element in elements:
             first, begin = self._begun = self._begun or (element.time, clock())
+            # From the first element and not from the last: rounding and late wake-ups would add up.
             due = pace.moved(element.time, first, begin)
             while due > clock() and not self._closing.is_set():
                 # In steps, so that ``close`` ends the wait within a second.
@@ -262,6 +265,7 @@ async def background_tasks(
     finally:
         for feeding in feedings:
             feeding.close()
+        # The sweeping; feeds end by themselves and report.
         tasks[-1].cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -287,6 +291,7 @@ class BackgroundApp:
 async def _sweeping(datasets: Sequence[DataSet], history: int | None) -> None:
     while True:
         for dataset in datasets:
+            # An expiration says nothing about the past, so ended facts are of no use to anybody.
             keep = 0 if dataset.style.label is Label.EXPIRATION else history
             if keep is not None:
                 await _swept(dataset, keep)

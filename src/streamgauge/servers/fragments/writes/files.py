@@ -94,6 +94,7 @@ def _line_parts(path: Path, syntax: ox.RdfFormat) -> Iterator[Sequence[Quad]]:
             for block in _blocks(file):
                 yield _block_quads(block, str(path), syntax, naming)
     except (FormatError, OSError, EOFError):
+        # Raises the error with the line of the whole file; the one at hand counts from its block.
         for _ in parse_file(path):
             pass
         raise
@@ -122,7 +123,9 @@ def _block_quads(block: bytes, place: str, syntax: ox.RdfFormat, naming: Relabel
     quads: list[Quad] = _LINES[syntax].findall(text)
     count = text.count("\n")
     if len(quads) == count:
+        # Searching the text once is cheaper than looking at every quad.
         return [_named(quad, naming) for quad in quads] if "_:" in text else quads
+    # Where most lines do not fit, the parser is faster on the whole block than on each gap.
     return _mixed(text, place, syntax, naming) if 2 * len(quads) > count else _parsed(block, place, syntax, naming)
 
 
@@ -241,6 +244,7 @@ def _mentions(path: Path, own: Collection[Term]) -> bool:
         while block := file.read(BLOCK):
             if any(space in before + block for space in spaces):
                 return True
+            # A name may be cut by the border of two blocks.
             before = block[-longest:]
     return False
 

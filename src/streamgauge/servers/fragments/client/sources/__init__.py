@@ -79,7 +79,9 @@ def restrictions(pattern: QuadPattern, seeds: Sequence[Binding]) -> tuple[Bindin
     Terms that a server may know by another text (``askable``) are left out.
     """
     places = pattern.variables
+    # A seed that restricts nothing leaves an empty tuple, which callers take for "everything is needed".
     distinct = {tuple((place, seed[place]) for place in places if askable(seed.get(place))) for seed in seeds}
+    # Sorted, so that the same seeds give the same addresses, which the cache knows.
     return tuple(dict(restriction) for restriction in sorted(distinct, key=str))
 
 
@@ -143,6 +145,7 @@ async def solve(
     or only those that join with the rows are requested.
     """
     with web.round():
+        # One seed is simply a more specific pattern, which every interface can answer.
         if len(seeds) == 1:
             patterns = [pattern.bound(restrictions(pattern, seeds)[0]) for pattern in patterns]
         return await _BgpSolver(tuple(dict.fromkeys(patterns)), sources, web).solve(list(seeds) or [{}])
@@ -163,6 +166,7 @@ class _BgpSolver:
         variables = [pattern.variables for pattern in self.patterns]
         seeded = {variable for row in rows for variable in row}
         for number in read_order(await self._counts(), variables, variables, seeded):
+            # After an empty join the rest need not be read at all.
             rows = await self._join(rows, self.patterns[number]) if rows else []
         parts = [part for parts in self.fetched for part in parts]
         return BgpSolutions(
@@ -175,6 +179,7 @@ class _BgpSolver:
     async def _counts(self) -> list[int]:
         """The total number of quads of all sources, by pattern."""
         pairs = [(pattern, source) for pattern in self.patterns for source in self.sources]
+        # A count is on the first page, which the fetch afterwards takes from the cache.
         counts = await gather_all(source.count(pattern) for pattern, source in pairs)
         size = len(self.sources)
         return [sum(counts[begin : begin + size]) for begin in range(0, len(counts), size)]
@@ -201,6 +206,7 @@ def _joined(left: list[Binding], right: list[Binding], limit: int) -> list[Bindi
     joined: list[Binding] = []
     for row in left:
         joined += ({**row, **other} for other in partners.compatible(row))
+        # Within the loop: a product of two large patterns would fill the memory before the end of it.
         if len(joined) > limit:
             raise LinkedDataError(
                 "join", f"has more than {limit} rows: connect its patterns, or raise the limit `rows`"
@@ -274,6 +280,7 @@ async def open_source(address: str, web: CachingHttpClient) -> LinkedDataSource:
     try:
         response = await web.get(start, within)
         first = FirstResponse(start, response, None, web, within.moved(response.address))
+    # Kept: an endpoint that refuses its bare address may still answer queries.
     except LinkedDataError as error:
         first = FirstResponse(start, None, error, web, within)
     for kind in kinds():

@@ -102,6 +102,7 @@ class FragmentAddresses:
         return list(self._batched(self.binding, pattern, restrictions))
 
     def _batched(self, form: SearchForm, pattern: QuadPattern, restrictions: Sequence[Binding]) -> Iterator[str]:
+        # Our own names: those of a query may contain characters that the form's syntax has no place for.
         names = {variable: f"v{number}" for number, variable in enumerate(pattern.variables)}
         places = self._values(form, pattern, names) | self._size(form)
         begun = 0
@@ -146,6 +147,7 @@ class FragmentAddresses:
             return f"?{names[node]}" if node in names else None
         if node == DEFAULT:
             return None if self.default is None else _form_text(self.default, form)
+        # A blank node of one document names nothing in another; the place stays open and is compared afterwards.
         return None if is_blank(node) else _form_text(node, form)
 
 
@@ -246,6 +248,7 @@ class FragmentsSource:
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
         """The fragment's quads; with seeds, those of restricted fragments if that takes fewer requests."""
         if not self.addresses.has(pattern):
+            # An answer without quads still needs a time and a version, which the entry page has.
             leaf = await self.pages.leaf(self.address)
             return combined((), (leaf.response,))
         addresses = await self._addresses(pattern, seeds)
@@ -261,6 +264,7 @@ class FragmentsSource:
             response = await self.pages.web.get(address, self.pages.reach, PATCH_TYPE)
         except UnavailableError:
             raise
+        # 410 or an error of its own: the versions that the server still has do not reach back so far.
         except LinkedDataError:
             return None
         return read_patch(response, self.pages.web.limits.quads)
@@ -288,6 +292,7 @@ class FragmentsSource:
         left, large, count = _requests_left(leaf), None, leaf.page.count
         if self.addresses.largest is not None and count is not None:
             large = max(1, ceil(count / self.addresses.largest))
+        # The first page is all there is, and it is in the cache.
         if not left:
             return [whole]
         addresses = [whole] if large is None or left <= large else [self._link(self.addresses.large(pattern))]
@@ -303,6 +308,7 @@ class FragmentsSource:
         """The matching quads; those of a single page are cached with its response."""
         if len(leaves) > 1:
             return matching_quads(pattern, self._quads(leaves))
+        # With the response, so that both leave the cache together.
         cache, key = leaves[0].response.parsed, ("matching", pattern, self.addresses.default)
         if key not in cache:
             cache[key] = matching_quads(pattern, self._quads(leaves))

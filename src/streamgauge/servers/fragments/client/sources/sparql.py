@@ -48,6 +48,7 @@ async def recognise(first: FirstResponse) -> LinkedDataSource | None:
     """An endpoint with a service description, or one that answers ASK {} and has no RDF at its bare address."""
     described = _described(first)
     if described is None and (
+        # An address with RDF is a document; one that may not be asked, or does not respond, is not asked again.
         first.rdf is not None or isinstance(first.refused, (RefusedAddressError, UnavailableError))
     ):
         return None
@@ -96,6 +97,7 @@ class SparqlSource:
             return combined((), (response,))
         narrow = restrictions(pattern, seeds)
         parts = [narrow[begin : begin + _SEEDS] for begin in range(0, len(narrow), _SEEDS)] if all(narrow) else []
+        # The number of rows with seeds is at least estimated by one for each: the true one is known afterwards.
         if not parts or len(parts) * _REQUEST + len(narrow) >= _REQUEST + count:
             parts = [()]
         responses = await gather_all(self.ask(_select(pattern, part)) for part in parts)
@@ -111,6 +113,7 @@ class SparqlSource:
         """The response to a query: by GET, which can be cached, unless the address is too long."""
         mark = "&" if "?" in self.address else "?"
         address = f"{self.address}{mark}query={quote(query, safe='')}"
+        # POST only where it has to be: its responses are not cached.
         if len(address) <= self.web.limits.address:
             return await self.web.get(address, self.reach, _ACCEPT)
         form = {"content-type": "application/x-www-form-urlencoded", "accept": _ACCEPT}
@@ -140,6 +143,7 @@ def _where(pattern: QuadPattern) -> str:
 
 
 def _values(pattern: QuadPattern, seeds: Sequence[Binding]) -> str:
+    # VALUES must not name a variable that is unbound in all rows: it would be a column of UNDEF.
     used = [variable for variable in pattern.variables if any(variable in seed for seed in seeds)]
     rows = " ".join(f"({' '.join(seed.get(variable, 'UNDEF') for variable in used)})" for seed in seeds)
     return f"VALUES ({' '.join(_node(pattern, term) for term in used)}) {{ {rows} }} " if seeds else ""

@@ -84,6 +84,8 @@ class TreeSource(WholeSource):
             responses += nodes
             links = (link for node in nodes for link in self._links(node))
             level = [link for link in dict.fromkeys(links) if link not in visited]
+            # When they are found and not when they are read, or a node with two parents in one level would be read
+            # twice.
             visited.update(level)
             if len(visited) > self.web.limits.pages:
                 raise LinkedDataError(
@@ -95,6 +97,7 @@ class TreeSource(WholeSource):
         try:
             return await self.web.get(address, self.reach)
         except StatusError as error:
+            # LDES retention: publishers remove old nodes while relations to them remain in cached pages.
             if error.status == 410 and address != self.address:
                 return None
             raise
@@ -138,6 +141,7 @@ def _superseded(statements: Sequence[Quad], members: set[Term]) -> set[Term]:
         if predicate == since
     }
     last: dict[Term, Term] = {}
+    # By name where times are equal, so that every reading keeps the same version.
     for member in sorted(entity, key=lambda member: (times.get(member, _NEVER), member)):
         last[entity[member]] = member
     return {member for member, whole in entity.items() if last[whole] != member}
@@ -149,6 +153,7 @@ def _instant(value: str) -> tuple[float, str]:
         time = datetime.fromisoformat(value)
     except ValueError:
         return 0.0, value
+    # A time without a zone cannot be compared with one that has it (XML Schema 1.1, 3.3.7.1); UTC is the usual reading.
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp(), ""
 
 
