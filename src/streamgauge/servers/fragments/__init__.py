@@ -165,6 +165,6 @@ def form_value(term: Term) -> str:
         return term
     if not is_literal(term):
         return plain(term)
-    # The last quote: text and suffix contain none behind it.
+    # The last quote ends the text: a language tag or a datatype has none.
     rest = term[term.rfind('"') + 1 :]
     return f'"{plain(term)}"{f"^^{rest[3:-1]}" if rest.startswith("^^") else rest}'

@@ -112,8 +112,7 @@ def literal(at: int, vocabulary: Vocabulary) -> Term:
         raise LabelError(f"{at} ms is not within the years 1 to 9999")
     # By addition of a timedelta: `fromtimestamp` fails for years before 1970 on some systems.
     text = (_EPOCH + at * _MS).replace(tzinfo=None).isoformat(timespec="milliseconds")
-    # The canonical form has no trailing zeros in its fraction (XML Schema 1.1, Part 2, 3.3.7.2). A fraction is always
-    # there, so no other zero is cut.
+    # The canonical form has no trailing zeros in its fraction. A fraction is always there, so no other zero is cut.
     return f'"{text.rstrip("0").rstrip(".")}Z"^^<{vocabulary.datatype}>'
 
 

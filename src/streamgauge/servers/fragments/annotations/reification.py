@@ -54,6 +54,6 @@ def form(pattern: TriplePattern, number: int, style: labels.Style) -> AnnotatedF
     statement = Var(f"_statement{number}")
     label = labels.label_patterns(statement, number, style)
     own = tuple(QuadPattern(statement, part, node) for part, node in zip(PARTS, triple_nodes(pattern), strict=True))
-    # Written, but not needed to read a fact back: other publishers leave it out.
+    # Written, but not needed to read a fact back.
     also = (QuadPattern(statement, RDF_TYPE, STATEMENT),)
     return AnnotatedForm(own + label.patterns, (), label.initial, label.final, also=also)

@@ -102,7 +102,7 @@ def cache_control(value: str) -> dict[str, str]:
     directives: dict[str, str] = {}
     for part in value.split(","):
         name, _, argument = part.strip().partition("=")
-        # Of duplicates the first (RFC 9111, 4.2.1, leaves the choice, and asks for a stale one where in doubt).
+        # Of duplicates the first, as RFC 9111 (4.2.1) allows.
         directives.setdefault(name.strip().lower(), argument.strip().strip('"'))
     return directives
 
@@ -282,7 +282,7 @@ def _parsed(response: Response, limit: int) -> list[Quad]:
         body = text_in_utf8(response.body)
         check_rdf(body, form)
         for quad in ox.parse(without_versions(body, form), format=form, base_iri=response.address):
-            # While parsing, or a small compressed syntax could fill the memory first.
+            # While parsing: a short text may have millions of quads.
             if len(quads) >= limit:
                 raise LinkedDataError(response.address, f"has more than {limit} quads: raise the limit `quads`")
             quads.append(named_quad(quad, naming))
@@ -324,7 +324,6 @@ def read_patch_lines(address: str, body: bytes, limit: int) -> tuple[tuple[Quad,
 
 
 def _patch_quads(address: str, lines: list[str]) -> tuple[Quad, ...]:
-    # The same names as on the pages of this address, or a change would remove quads that nobody has.
     naming = naming_of(address)
     try:
         text = "\n".join(lines)

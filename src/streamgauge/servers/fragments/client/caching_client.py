@@ -84,7 +84,6 @@ class ServerClock:
         # After a set-back ``time`` has to follow the server, even though it goes back.
         if high < before_low - SET_BACK or not self.known:
             self._last = None
-        # No offset fits both: a clock was set, and the older exchanges mean nothing any more.
         if high < before_low or low > before_high:
             before_low, before_high = low, high
         self._low, self._high, self._at = max(before_low, low), min(before_high, high), came
@@ -341,7 +340,6 @@ class CachingHttpClient:
     async def _fetch(self, key: CacheKey, within: AddressRules, kept: CacheEntry | None) -> Response:
         address, accept = key
         condition = kept.condition if kept is not None else {}
-        # Only gzip, since the unpacked size of it can be bounded while it is unpacked.
         headers = {"accept": accept, "accept-encoding": "gzip", **condition}
         answer = await self._sender.send(HttpRequest(address, within, headers))
         lived = self._lived(answer)

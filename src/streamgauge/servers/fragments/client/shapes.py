@@ -98,7 +98,7 @@ def _links(shape: Term, graph: ShapeGraph, depth: int) -> Iterator[tuple[Term, t
     if not depth:
         return
     for part in graph.objects(shape, _PROPERTY):
-        # SHACL allows exactly one path (2.1.1); of more the first, so that a broken shape still gives what it can.
+        # SHACL allows one path; of more the first, so that a broken shape still gives what it can.
         for path in graph.objects(part, _PATH)[:1]:
             yield path, tuple(graph.objects(part, _NODE))
     shapes = [*graph.objects(shape, _NODE), *(i for head in graph.objects(shape, *_ALSO) for i in graph.items(head))]

@@ -58,6 +58,7 @@ class PageView:
         """The number of the preceding page that is not empty; ``None`` if there is none."""
         if self.request.number == 1:
             return None
+        # A page beyond the last one leads back to the last one, not to another empty page.
         last = -(-self.page.total // self.size)
         before = min(self.request.number - 1, last)
         return before if before >= 1 else None
@@ -100,6 +101,7 @@ class PageView:
         }
         parts = [*template.parts]
         for place, letter in template.holes:
+            # A template per layout and syntax: only what differs between pages of one layout is filled in.
             parts[place] = holes[letter]
         identity = f"{fragment}\n{request.page}\n{request.number}\n{total}\n"
         return "".join(parts), template.digest + identity.encode()
@@ -181,6 +183,7 @@ def _rows(view: PageView, places: Sequence[str]) -> Iterator[str]:
 def _when(dataset: DataSet, quad: Quad, known: dict[Term, list[Bounds]], now: int) -> str:
     """The cell with the validity of a quad's fact by its annotations, else with the quad's end after ``now``."""
     timed = _annotated(dataset, quad, known)
+    # A quad may end without an annotation of its own, as the quads of a label do.
     if not timed and (end := dataset.store.nearest(quad, now)) is not None:
         timed = [(None, end)]
     if not timed:
@@ -233,6 +236,7 @@ def _cell(dataset: str, place: str, term: Term) -> str:
     if term == DEFAULT:
         return f'<td data-label="{place}"><span class="note">default</span></td>'
     text = form_value(term)
+    # Without the cached parts: nested terms and base directions need more than a namespace and a name.
     if not text.isascii() or is_triple(term) or "--" in text:
         link = f"{_question(dataset, place)}{quote_plus(text)}"
         return f'<td data-label="{place}"><a href="{link}" title="{escape(text)}">{_named(term)}</a></td>'
@@ -318,6 +322,7 @@ def _quads_text(view: PageView, syntax: Syntax) -> str:
     quads = view.quads()
     if syntax is Syntax.LINES or syntax is Syntax.QUAD_LINES:
         return _lines(quads, syntax)
+    # Many fragments have one quad, for which no grouping is needed.
     if len(quads) == 1:
         s, p, o, g = quads[0]
         return f"{g} {{{s} {p} {o}}}\n" if g and syntax is Syntax.TRIG else f"{s} {p} {o} .\n"
@@ -354,6 +359,7 @@ def _names(wanted: RequestedNodes, quads: Sequence[Quad]) -> tuple[str, dict[Ter
     requested predicate those in the namespace of the first. A requested subject is written only once anyway.
     """
     subject, predicate, item, _ = wanted
+    # With a requested subject all triples share it, and each predicate is written once.
     if len(quads) < _FEW or isinstance(subject, str):
         return "", {}
     prefixes = {"p:": predicate, "o:": item}

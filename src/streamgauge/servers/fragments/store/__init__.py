@@ -164,6 +164,7 @@ class SortedIndex:
         """The first key with a prefix; empty if there is none."""
         lowest = prefix.ljust(self.width, b"\0")
         body, at = self._find(lowest)
+        # Behind the last key of a block the first one of the next block follows.
         key = body[at : at + self.width] or next(self.above(lowest), b"")
         return key if key.startswith(prefix) else b""
 
@@ -212,9 +213,11 @@ class SortedIndex:
         ready: dict[int, Blocks] = {}
         for block, span in self._spans(sketch.removed, sketch.added):
             body, worked = self._body(block), sketched.get(self._borders[block])
+            # The span too: with other borders other keys fall into the block.
             pieces = worked[2] if worked is not None and worked[:2] == (body, span) else None
             if pieces is None:
                 bodies[block] = self._changed(body, sketch.removed[span[0] : span[1]], sketch.added[span[2] : span[3]])
+            # Left to `_settled`, which may merge it with its neighbour of now.
             elif len(pieces) == 1 and len(pieces[0]) < _SPARSE:
                 bodies[block] = pieces[0]
             else:
@@ -226,6 +229,7 @@ class SortedIndex:
         at, came = 0, 0
         sketch.blocks = {}
         while at < len(sketch.removed) or came < len(sketch.added):
+            # One block per turn: readers wait for a single lookup at most.
             with lock:
                 block, span = self._span(sketch.removed, sketch.added, at, came)
                 border, body = self._borders[block], self._body(block)
@@ -244,6 +248,7 @@ class SortedIndex:
 
     def _span(self, removed: Sequence[bytes], added: Sequence[bytes], at: int, came: int) -> tuple[int, Span]:
         """The block of the first key from these positions on, and the span of the keys that fall into it."""
+        # Both lists are sorted, so the smaller head is the next key of all.
         goes_first = at < len(removed) and (came == len(added) or removed[at] < added[came])
         block = bisect_right(self._borders, removed[at] if goes_first else added[came]) - 1
         if block + 1 == len(self._borders):
@@ -277,6 +282,7 @@ class SortedIndex:
         ahead = int(np.searchsorted(ends, at, side="right"))
         block, at = block + ahead, at - (int(ends[ahead - 1]) if ahead else 0)
         taken = self._body(block)[at * self.width : (at + wanted) * self.width]
+        # Callers ask for no more keys than there are (`count`), so the loop ends.
         while len(taken) < wanted * self.width:
             block += 1
             taken += self._body(block)[: wanted * self.width - len(taken)]
@@ -288,6 +294,7 @@ class SortedIndex:
         key = self.name + self._borders[block]
         body = self._records.get(key)
         if body is None:
+            # An empty first block has no record; any other one that is missing is damage.
             if self._counts[block]:
                 raise self._records.lost(key)
             return b""
@@ -317,6 +324,7 @@ class SortedIndex:
 
     def _changed(self, body: bytes, removed: Sequence[bytes], added: Sequence[bytes]) -> bytes:
         if len(removed) + len(added) > _SPLICED:
+            # Splicing copies the block once per change, sorting once for all.
             return b"".join(sorted({*self._cut(body)}.difference(removed).union(added)))
         for key in removed:
             at = _smaller(body, key, self.width) * self.width
@@ -342,6 +350,7 @@ class SortedIndex:
             after = block + 1
             if 0 < len(body) < _SPARSE and after < len(self._borders) and after not in bodies and after not in settled:
                 body += self._body(after)
+                # Its keys have moved into the block before it, and its record is deleted.
                 settled[after] = []
             if 0 < len(body) <= FULL:
                 settled[block] = [(self._borders[block], body)]

@@ -142,6 +142,7 @@ def _check_leaves(leaves: Iterable[Records], before: Witness | None) -> Seal:
                 seal = _read_seal(value)
             else:
                 sealed, total = sealed + 1, total + _sum_of(value)
+    # An empty store, but only where the witness has seen no change: else its records have vanished.
     if not count and (before is None or before.number == 0):
         return Seal(new_id() if before is None else before.store)
     if form != with_checksum(FORMAT, SUMMED):
@@ -185,8 +186,14 @@ class LmdbKeyValues:
         try:
             self._seal = RunningSeal(self._checked())
             self._environment = lmdb.open(
-                str(folder), map_size=limit, readahead=False, max_readers=8, mode=PRIVATE_FILE
+                # Without read-ahead, which for random reads of a large file loads pages that nobody asked for.
+                str(folder),
+                map_size=limit,
+                readahead=False,
+                max_readers=8,
+                mode=PRIVATE_FILE,
             )
+            # One read transaction for all threads, replaced by `show`: its snapshot is what is readable.
             self._reading = self._environment.begin()
         except DamagedStoreError as error:
             self._held.close()
@@ -198,6 +205,7 @@ class LmdbKeyValues:
             ) from error
         self._lock = Lock()
         self._trouble, self._lasting = "", False
+        # Nothing was ever written.
         if not self._seal.seal.number:
             self._begin()
 
@@ -234,6 +242,7 @@ class LmdbKeyValues:
         if not checksum_holds(key, value):
             raise self._damaged(key, "its checksum does not hold")
         if len(value) > _LARGE:
+            # Blocks are read for every page that is served, and their 4,000 bytes need not be summed each time.
             self._whole.add(key)
         return value[:-_SUM]
 
@@ -257,6 +266,7 @@ class LmdbKeyValues:
     def commit(self, writes: Writes) -> None:
         """Write all or nothing; on disk when it returns, but not readable before ``show``. FullError."""
         with self._change() as writing:
+            # In the order of the tree: neighbouring keys are mostly on one page.
             for key, value in sorted(_sized(writes)):
                 _write(writing, key, value, self._seal)
         # A changed value is checked again when it is next read.
@@ -291,9 +301,11 @@ class LmdbKeyValues:
     def _fill_run(self, writing: lmdb.Transaction, keys: Sequence[bytes], values: Sequence[bytes]) -> None:
         """Put sorted records of new keys; those behind all existing keys are appended without a search."""
         with writing.cursor() as cursor:
+            # Appending fills pages one after the other, and splits none.
             last = not cursor.last() or bytes(cursor.key()) < keys[0]
             records = zip(keys, values, strict=True)
             consumed, added = cursor.putmulti(records, dupdata=False, overwrite=False, append=last)
+        # `overwrite=False` skips keys that exist, which a load never meets in a sound store.
         if added < consumed:
             raise self._damaged(keys[0], "some of the new records after it exist already")
 
@@ -306,6 +318,7 @@ class LmdbKeyValues:
     def _full(self, error: lmdb.Error) -> FullError:
         """The error for a change that LMDB refused, which ``trouble`` returns from now on."""
         self._trouble = f"{self._folder}: the change was not made, as {self._why(error)}"
+        # Both last until a restart; a full disk may get room again, which `trouble` tests.
         self._lasting = isinstance(error, lmdb.MapFullError | lmdb.PanicError)
         return FullError(self._trouble)
 
@@ -321,6 +334,7 @@ class LmdbKeyValues:
         """Make committed writes readable: begin a new read transaction."""
         with self._lock:
             before, self._reading = self._reading, self._environment.begin()
+            # After the new one has begun, so that there is always a snapshot to read from.
             before.abort()
 
     def close(self) -> None:
@@ -349,6 +363,7 @@ def _write(writing: lmdb.Transaction, key: bytes, value: bytes | None, seal: Run
         else:
             writing.put(key, record)
         return
+    # One descent of the tree for the old and the new record.
     before = writing.pop(key) if record is None else writing.replace(key, record)
     if before is not None:
         seal.leave(_sum_of(bytes(before)))

@@ -67,6 +67,7 @@ class EndTimes:
 
     def until(self, now: int, limit: int) -> Iterator[bytes]:
         """At most ``limit`` keys that ended at or before ``now``, earliest end first."""
+        # Ends are whole ms, so those at `now` are the ones below `now + 1`.
         count = min(limit, self._by_end.rank(stamped(now + 1)))
         return (entry[TIME:] for entry in self._by_end.first(count))
 
@@ -113,6 +114,7 @@ class ChangeLog:
 
     def since(self, version: int, now: int) -> Iterator[LoggedChange] | None:
         """The changes after a version up to version ``now``, oldest first; ``None`` if some are no longer logged."""
+        # A version of the future is of another store.
         if version > now or (version < now and (not self._kept or self._kept[0][0] > version + 1)):
             return None
         return (self._change(change) for change, _ in self._kept if change > version)
@@ -120,7 +122,9 @@ class ChangeLog:
     def writes(self, version: int, change: LoggedChange) -> Writes:
         """The writes of a new version: its record, and the deletion of the oldest ones beyond the limits."""
         removed, added = change
+        # The length in front: keys have no separators.
         value = len(removed).to_bytes(8) + removed + added
+        # In the same transaction as the new version, so that the log never exceeds its limits.
         gone = {self._key(key): None for key in self._forgotten((len(removed) + len(added)) // self._width)}
         return {**gone, self._key(version): value}
 
@@ -247,9 +251,11 @@ class PastRuns:
         ``come`` are the new keys with their ends. A change dated before the last one takes effect at that one's time.
         """
         last = self._records.get(_LAST)
+        # Runs of a quad must not overlap, whatever a clock that was set back says.
         at = at if last is None else max(at, time_of(last))
         recorded = _RunChanges()
         for key, end in left.items():
+            # A quad that had ended by itself held until then, not until it was swept.
             self._leave(recorded, key, at if end is None else min(at, end))
         for key, end in renewed.items():
             # A quad that had ended by itself before it got a new end did not hold in between.
@@ -260,6 +266,7 @@ class PastRuns:
             self._come(recorded, key, at, end)
         dropped = self._outlived(recorded, at)
         recorded.ended.update(entry[TIME : TIME + KEY] + entry[:TIME] + entry[-TIME:] for entry in dropped)
+        # The past is complete only from the end of the last run that was dropped.
         since = max(self._records.get(_SINCE) or stamped(at), dropped[-1][:TIME] if dropped else BEFORE_ALL)
         keys = b"".join(entry[TIME : TIME + KEY] for entry in dropped)
         return self._edits(recorded), {_LAST: stamped(at), _SINCE: since}, keys
@@ -276,6 +283,7 @@ class PastRuns:
         initial = self._initial(key)
         if initial != BEFORE_ALL:
             recorded.left.add(key + initial)
+        # A quad that was added and removed at the same instant has never held.
         if initial < stamped(final):
             recorded.runs.add(key + stamped(final) + initial)
 

@@ -287,7 +287,6 @@ class LmdbFile:
         """
         lower, upper = self._bounds(number, data)
         size, used, nodes, unpack = self.page_size, 0, [], _NODE.unpack_from
-        # `cast` reads in the byte order of the machine, as LMDB writes.
         for offset in memoryview(data)[_HEAD:lower].cast("H"):
             if offset & 1 or not upper <= offset <= size - _NODE.size:
                 raise PageError(number, "the offset of a node is damaged")

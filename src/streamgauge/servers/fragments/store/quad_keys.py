@@ -50,7 +50,7 @@ class TermDictionary:
         number = self._numbers.get(term)
         if number is None and (number := self._records.get(_term_key(term))) is not None:
             if len(self._numbers) >= self._records.remembered:
-                # All at once: a bounded cache in order of use would cost more per lookup than the misses afterwards.
+                # All at once: no order of use has to be kept.
                 self._numbers.clear()
             self._numbers[term] = number
         return number
@@ -304,7 +304,7 @@ def numbered(loaded: Iterable[QuadBatch], terms: TermDictionary, records: KeyVal
         indices = np.fromiter(map(places.__getitem__, mentioned), dtype=np.int64, count=4 * len(quads))
         numbers = terms.assign_loaded([*places], met) if fresh else _assigned_again([*places], terms, records)
         quads_of_numbers = numbers[indices].reshape(-1, 4)
-        # Half the memory, of which the numbers of a hundred million quads take most.
+        # Half the memory.
         ids.append(quads_of_numbers.astype(np.uint32) if int(numbers.max(initial=0)) < 1 << 32 else quads_of_numbers)
         if ending:
             places_ended, times = np.array(ending, dtype=np.int64).T

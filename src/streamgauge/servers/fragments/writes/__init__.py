@@ -84,7 +84,7 @@ class FactDraft:
         label = self._style.label
         for fact in facts:
             facts_ = joined(self._of(fact.triple), as_labelled(fact, label), label)
-            # A fact that has ended already would be swept at once, and take the one that it replaces along.
+            # A fact that has ended already replaces the earlier one, and would itself be swept at once.
             over = label is Label.EXPIRATION and fact.final is not None and fact.final <= self._now
             self._after[fact.triple] = [] if over else facts_
 

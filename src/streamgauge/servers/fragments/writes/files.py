@@ -125,7 +125,7 @@ def _block_quads(block: bytes, place: str, syntax: ox.RdfFormat, naming: Relabel
     if len(quads) == count:
         # Searching the text once is cheaper than looking at every quad.
         return [_named(quad, naming) for quad in quads] if "_:" in text else quads
-    # Where most lines do not fit, the parser is faster on the whole block than on each gap.
+    # Where most lines do not fit, the block is parsed once and not gap by gap.
     return _mixed(text, place, syntax, naming) if 2 * len(quads) > count else _parsed(block, place, syntax, naming)
 
 

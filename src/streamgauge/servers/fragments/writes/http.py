@@ -131,6 +131,7 @@ def read_request(request: WriteRequest) -> list[Operation]:
         known = ", ".join(sorted(_KNOWN[request.method]))
         raise WriteRequestError(f"{sorted(unknown)[0]:.40}: not a parameter of {request.method}, which has {known}")
     match request.method:
+        # A form is an update too (SPARQL 1.1 Protocol, 2.2.1); no RDF syntax has its media type.
         case "POST" if request.media_type in media_types("update"):
             return _update(request)
         case "POST":
@@ -175,11 +176,13 @@ def _patch(request: WriteRequest) -> list[Operation]:
 def _operation(request: WriteRequest, item: dict[str, Any], number: int) -> Operation:
     """An operation of a list in JSON; its own times take precedence over those of the address."""
     here = f"operation {number + 1}"
+    # Two kinds in one operation fail in the test of the remaining members.
     kind = next((name_ for name_ in _TIMES if name_ in item), None)
     if kind is None or item.keys() - {kind, *_TIMES[kind]}:
         raise WriteRequestError(f"{here}: expected one of {_SHAPE}")
     own: dict[str, str] = {name: str(item[name]) for name in VALIDITY_PARAMETERS if name in item}
     times = own or {name: value for name, value in request.parameters.items() if name in VALIDITY_PARAMETERS}
+    # Labels are of one operation, as those of a Turtle document are.
     part = replace(request, parameters=times, media_type="text/turtle", fresh=f"{request.fresh}o{number}")
     match kind:
         case "add":
@@ -242,6 +245,7 @@ def _facts(request: WriteRequest) -> list[Fact]:
     if any(name in parameters for name in STYLES):
         return method_of(parameters.get("method", style.method)).facts(quads, _style(parameters, style))
     named = next((quad for quad in quads if quad[3] != DEFAULT), None)
+    # Dropping the graph would turn an annotation into facts that always hold.
     if named is not None:
         raise WriteRequestError(f"{named[3]:.80}: facts have no graph; if graphs annotate them, add ?method=graphs")
     bounds = validity(parameters, style.label, request.now)
@@ -264,6 +268,7 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
     syntax = SENT.get(request.media_type)
     if syntax is None:
         raise WriteMediaTypeError(f"{request.media_type or 'no content type'}: send facts as one of {', '.join(SENT)}")
+    # Blank nodes of a request are new ones (RDF 1.1 Semantics: their labels mean nothing outside).
     relabel, base, capacity = Relabel(request.fresh), request.base, most_characters(len(request.body))
     try:
         check_rdf(request.body, syntax, SERVED)
@@ -277,6 +282,7 @@ def _quads(request: WriteRequest) -> Iterator[Quad]:
                     limit = most_characters(len(request.body))
                     raise ValueError(f"the terms of its facts have more than {limit} characters in all: write fewer")
                 yield unskolemised(s, base), p, unskolemised(o, base), unskolemised(graph, base)
+    # A ValueError as well, with a sentence and a status of its own.
     except TooManyError:
         raise
     except (SyntaxError, ValueError) as error:
@@ -308,11 +314,14 @@ def require_conditions(dataset: DataSet, scope: Scope, base: str) -> None:
         return
     names = tuple(place.encode() for place in PLACES)
     query = b"&".join(part for part in scope["query_string"].split(b"&") if part.partition(b"=")[0] in names)
+    # Without the write's other parameters, which no fragment has.
     fragment = read_fragment_request(raw_path(scope), query, dataset.shape, base, dataset.largest)
     page = dataset.page(fragment.selection, fragment.number, fragment.limit)
     conditions.require(set(_tags(dataset, base, fragment, page, conditions)), f"the fragment {fragment.page:.200}")
     unmodified_since = None if since is None else http_date(since.decode("latin-1"))
+    # A date that cannot be read counts as not holding: ignoring it could overwrite what the client has not seen.
     later = unmodified_since is None or page.changed // 1000 * 1000 > unmodified_since
+    # If-Match takes precedence (RFC 9110, 13.1.4).
     if conditions.match is None and since is not None and later:
         raise PreconditionError(
             f"If-Unmodified-Since does not hold: {fragment.page:.200} has changed, nothing was changed"
@@ -328,6 +337,7 @@ def _tags(dataset: DataSet, base: str, fragment: FragmentRequest, page: Page, co
     for form in FORMATS:
         if page.total and form.name in formats:
             _, identity = form.write(PageView(dataset, base, fragment, page))
+            # Each coding of a representation has a tag of its own (RFC 9110, 8.8.3.3).
             for coding in ("", *(name[:1] for name in CODINGS)):
                 yield tag(identity, form.name + coding).decode()
 
@@ -405,6 +415,7 @@ class WritesHandler:
     async def _done_anew(self, dataset: DataSet, scope: Scope, body: bytes, key: RetryKey | None) -> Reply:
         # Checked before the body is parsed, to refuse cheaply, and again in `_make` with the lock, which decides.
         require_conditions(dataset, scope, self._addressing(scope["scheme"], dict(scope["headers"])))
+        # Parsed bodies take many times their size, so few are parsed at a time.
         async with self._turns:
             request = self._request(dataset, scope, body)
             operations = await asyncio.to_thread(_parsed, request)
@@ -468,6 +479,7 @@ def _parameters(query: bytes) -> dict[str, str]:
     except ValueError:
         raise WriteRequestError("the address is not UTF-8 in percent signs, or has more than 50 parameters") from None
     parameters = dict(pairs)
+    # Taking either of the two values would be a guess about what is to be changed.
     if len(parameters) < len(pairs):
         raise WriteRequestError("a parameter is given twice: give it once")
     return parameters

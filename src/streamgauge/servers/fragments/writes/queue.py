@@ -59,6 +59,7 @@ class WriteQueue:
 
         ``require`` is called with the data set's lock directly before the change, and may raise to prevent it.
         """
+        # An estimate by counts, which cost a lookup each.
         if sum(operation.cost(dataset) for operation in operations) <= FEW:
             async with dataset.writers:
                 require()
@@ -140,6 +141,8 @@ async def sweep_beside(dataset: DataSet, before: int) -> None:
             dataset.change(gone, ())
         return
     planned = PlannedChange(0, 0, gone, [])
+    # Without a draft and its checks: quads that others touch meanwhile make the change stale, and stay for the next
+    # sweep.
     change = await asyncio.to_thread(_prepared, dataset, planned)
     try:
         async with dataset.writers:

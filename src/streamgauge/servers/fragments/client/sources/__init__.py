@@ -179,7 +179,7 @@ class _BgpSolver:
     async def _counts(self) -> list[int]:
         """The total number of quads of all sources, by pattern."""
         pairs = [(pattern, source) for pattern in self.patterns for source in self.sources]
-        # A count is on the first page, which the fetch afterwards takes from the cache.
+        # For fragments the count is on the first page, which the fetch afterwards takes from the cache.
         counts = await gather_all(source.count(pattern) for pattern, source in pairs)
         size = len(self.sources)
         return [sum(counts[begin : begin + size]) for begin in range(0, len(counts), size)]

@@ -97,7 +97,7 @@ class SparqlSource:
             return combined((), (response,))
         narrow = restrictions(pattern, seeds)
         parts = [narrow[begin : begin + _SEEDS] for begin in range(0, len(narrow), _SEEDS)] if all(narrow) else []
-        # The number of rows with seeds is at least estimated by one for each: the true one is known afterwards.
+        # With seeds about one row for each is expected.
         if not parts or len(parts) * _REQUEST + len(narrow) >= _REQUEST + count:
             parts = [()]
         responses = await gather_all(self.ask(_select(pattern, part)) for part in parts)
@@ -143,7 +143,7 @@ def _where(pattern: QuadPattern) -> str:
 
 
 def _values(pattern: QuadPattern, seeds: Sequence[Binding]) -> str:
-    # VALUES must not name a variable that is unbound in all rows: it would be a column of UNDEF.
+    # A variable that no seed binds would be a column of UNDEF.
     used = [variable for variable in pattern.variables if any(variable in seed for seed in seeds)]
     rows = " ".join(f"({' '.join(seed.get(variable, 'UNDEF') for variable in used)})" for seed in seeds)
     return f"VALUES ({' '.join(_node(pattern, term) for term in used)}) {{ {rows} }} " if seeds else ""

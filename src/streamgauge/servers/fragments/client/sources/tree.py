@@ -84,8 +84,6 @@ class TreeSource(WholeSource):
             responses += nodes
             links = (link for node in nodes for link in self._links(node))
             level = [link for link in dict.fromkeys(links) if link not in visited]
-            # When they are found and not when they are read, or a node with two parents in one level would be read
-            # twice.
             visited.update(level)
             if len(visited) > self.web.limits.pages:
                 raise LinkedDataError(
@@ -153,7 +151,7 @@ def _instant(value: str) -> tuple[float, str]:
         time = datetime.fromisoformat(value)
     except ValueError:
         return 0.0, value
-    # A time without a zone cannot be compared with one that has it (XML Schema 1.1, 3.3.7.1); UTC is the usual reading.
+    # A time without a zone cannot be compared with one that has it, so it is taken for UTC.
     return (time if time.tzinfo else time.replace(tzinfo=UTC)).timestamp(), ""
 
 
