@@ -58,9 +58,9 @@ class Origins:
 
     def admits(self, origin: str, method: str) -> bool:
         """Whether a page of an origin may send a request of this method."""
+        # Naming an origin is the operator's decision, so it may write even where there are no tokens.
         if origin in self.exact:
             return True
-        # An origin that is named may write even where there are no tokens: naming it is the operator's decision.
         return self.every and (not self.only_reads or method in ("GET", "HEAD"))
 
     def methods(self, origin: str) -> str:
@@ -101,8 +101,6 @@ def _origin(text: str) -> str:
         port = parts.port
     except ValueError as error:
         raise OriginError(f"{text!r} is not an origin: {error}") from error
-    # Browsers send it for pages without an origin of their own, so admitting it would admit any sandboxed frame of any
-    # site.
     if text == "null":
         raise OriginError("the origin null is that of every file and every sandboxed page: serve the page from a host")
     # A final slash is forgiven, since addresses are copied from a browser's bar; a path is not: it would suggest that

@@ -106,7 +106,6 @@ class Watched:
         # At the start and at the end alike: the callbacks of both phases are bytecode in which CPython drops
         # exceptions.
         self.in_collection = True
-        # The CPU clock of the thread can be read from any thread, and this runs in the thread itself.
         now = time.clock_gettime(self.clock)
         if phase == "start":
             self.collecting = now

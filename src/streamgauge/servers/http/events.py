@@ -280,11 +280,9 @@ class Events(StreamingResponse):
     """
 
     def __init__(self, events: AsyncIterator[bytes], close: Callable[[], object] = lambda: None) -> None:
+        # nginx buffers responses unless told otherwise, and events would come in blocks of 4 or 8 KB.
         super().__init__(
-            # nginx buffers responses unless told otherwise, and events would come in blocks of 4 or 8 KB.
-            events,
-            media_type=MEDIA_TYPE,
-            headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"},
+            events, media_type=MEDIA_TYPE, headers={"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
         )
         self._close = close
 
