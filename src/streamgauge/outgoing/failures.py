@@ -12,11 +12,9 @@ from streamgauge.outgoing.clients import OversizedError
 TRANSIENT: Final = frozenset((408, 425, 429, 500, 502, 503, 504))
 """Statuses after which the same request may succeed later."""
 
+# EAI_NODATA is not defined on every system. EAI_AGAIN is left out: the resolver may know the name later.
 _ABSENT: Final = frozenset(
-    # EAI_NODATA is not defined on every system. EAI_AGAIN is left out: the resolver may know the name later.
-    code
-    for name in ("EAI_NONAME", "EAI_NODATA")
-    if (code := getattr(socket, name, None)) is not None
+    code for name in ("EAI_NONAME", "EAI_NODATA") if (code := getattr(socket, name, None)) is not None
 )
 _NO_TLS: Final = frozenset(
     (

@@ -185,13 +185,9 @@ class LmdbKeyValues:
         self._whole: set[bytes] = set()
         try:
             self._seal = RunningSeal(self._checked())
+            # Without read-ahead, which for random reads of a large file loads pages that nobody asked for.
             self._environment = lmdb.open(
-                # Without read-ahead, which for random reads of a large file loads pages that nobody asked for.
-                str(folder),
-                map_size=limit,
-                readahead=False,
-                max_readers=8,
-                mode=PRIVATE_FILE,
+                str(folder), map_size=limit, readahead=False, max_readers=8, mode=PRIVATE_FILE
             )
             # One read transaction for all threads, replaced by `show`: its snapshot is what is readable.
             self._reading = self._environment.begin()
