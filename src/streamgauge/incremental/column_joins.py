@@ -1,14 +1,14 @@
-"""Joins over one moving window by the change between two looks: in columns where it is large, else triple by triple.
+"""Joins over a moving window by the change between two looks: in columns if it is large, else triple by triple.
 
-Triples that come and go between two looks are joined in columns with those that are held (``span_joins``), whatever the
-looks are: closes of windows, or the ticks of a batch, many at once. Where changes are small, each triple is followed by
-generated joins (``window_joins``). Both have the same content, so that one takes over from the other at any look: the
-new one takes in what is held, and solutions that were given already are no change.
+Triples that enter and leave between two looks are joined in columns with the content (``span_joins``), whatever the
+looks are: closes of windows, or the ticks of a batch, many at once. If changes are small, generated joins
+(``window_joins``) process each triple. Both have the same content, so that one can take over from the other at any
+look: the new one reads the content, and solutions that were emitted already are not a change.
 
 A worked example: ``?obs :result ?res . ?res :value ?v``, and a window that slides by a second. At a look 400 triples
-came and 300 went: columns find the rows that begin and end with them. Then the stream slows down to 10 triples a
-second. The debt of small changes grows until it is as large as the content: its triples enter the generated joins, and
-from these rows are taken away what columns say that there was.
+entered and 300 left: columns find the rows that begin and end with them. Then the stream slows down to 10 triples a
+second. The debt of small changes grows until it is as large as the content: then the content enters the generated
+joins, and the solutions that columns have emitted are subtracted.
 """
 
 from collections.abc import Collection, Sequence
@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 
 
 class ColumnJoins(WindowJoins):
-    """Patterns over one time-based window, whose content they see.
+    """Patterns over the content of one time-based window.
 
-    ``begins``: of windows that are looked at when they close; without, each look is a tick that the driver counts.
+    ``begins``: the beginnings of windows that are evaluated when they close; without it, each look is a tick.
     """
 
     def __init__(self, begins: WindowBegins | None) -> None:
@@ -51,16 +51,16 @@ class ColumnJoins(WindowJoins):
 
     @property
     def columns(self) -> "WindowColumns | None":
-        """The content in columns, where changes are joined so."""
+        """The content in columns, while changes are joined that way."""
         return self._columns
 
     @property
     def in_columns(self) -> "ColumnJoins | None":
-        """The pool itself while changes are joined in columns."""
+        """The pool itself while it joins changes in columns."""
         return None if self._columns is None else self
 
     def over(self, graph: Term | None) -> None:
-        """The content is of this graph; what comes waits for the first look where some of its patterns are joins."""
+        """Hold the content of this graph; arrivals wait for the first look if some of its patterns are joins."""
         self._graph = graph
         self._large = COLUMNAR_CHANGE * max(1, len(self._requests) // COLUMNAR_PATTERNS)
         joined = any(len(request.bgp.patterns) > 1 for request, _ in self.leaves)
@@ -76,17 +76,17 @@ class ColumnJoins(WindowJoins):
         return bool(self._requests) and all(_columnar(request) for request, _ in self._requests)
 
     def feeds(self, graph: Term | None) -> tuple[Feed, Feed]:
-        """Functions that take the triples that enter and leave a graph."""
+        """The functions for triples that enter and leave a graph."""
         if graph == self._graph and (self._waits or self._trace is not None):
             return unheard, unheard
         return super().feeds(graph)
 
     def bind(self, graph: Term | None, content: "WindowContent") -> None:  # noqa: ARG002
-        """The content of the window."""
+        """Set the content of the window."""
         self._content = content
 
     def numbered(self, batch: "ElementBatch") -> "IdTriples | None":
-        """The triples of a batch by numbers; a large one may begin columns at the next look."""
+        """The triples of a batch as term ids; a large batch may switch to columns at the next look."""
         triples = len(batch.added) // 3
         if self._columns is None and not self._waits:
             self._credit += triples if triples >= self._large else 0
@@ -94,7 +94,7 @@ class ColumnJoins(WindowJoins):
         return self._ids.of_batch(batch)
 
     def together(self, time: int, arrived: "Sequence[Sequence[Triple]]") -> "IdTriples":
-        """Triples that arrived at a time (ms), by numbers."""
+        """Triples that arrived at a time (ms), as term ids."""
         return self._ids.joined([self._ids.of_triples([(time, tuple(triples))]) for triples in arrived])
 
     @property
@@ -106,7 +106,7 @@ class ColumnJoins(WindowJoins):
         return self._terms
 
     def cut(self, time: int, t0: int) -> int | None:
-        """The content puts together what came since the last time; when it does so next."""
+        """Gather the arrivals since the last cut; the time of the next cut."""
         self._t0 = t0
         if self._begins is None or not (self._waits or self._trace is not None):
             return None
@@ -125,7 +125,7 @@ class ColumnJoins(WindowJoins):
         return names if len(names) == len(predicates) else None
 
     def look(self) -> None:
-        """A look begins: in columns the change since the last one is joined."""
+        """Begin a look; in columns, join the change since the last one."""
         super().look()
         begins, content = self._begins, self._content
         if begins is None or not (self._waits or self._trace is not None):
@@ -144,7 +144,7 @@ class ColumnJoins(WindowJoins):
             self.leave_columns(for_good=self._columns is not None)
 
     def _begun(self, begins: WindowBegins) -> "WindowPanes | WindowColumns":
-        """The columns of arrivals where batches brought them, else their panes."""
+        """The columns of arrivals if they came in batches, else their panes."""
         if self._terms is not None:
             self._columns = self._made()
             return self._columns
@@ -153,19 +153,19 @@ class ColumnJoins(WindowJoins):
         return WindowPanes(self._requests, lambda time: begins.last(time, self._t0))
 
     def worth(self, triples: int) -> bool:
-        """Whether a change of so many triples is still joined in columns: small ones cost more there."""
+        """Whether changes are still joined in columns after one of this many triples; small ones cost more there."""
         self._debt = max(0, self._debt + self._large - triples)
         spans_held = 0 if self._trace is None else self._trace.held
         return self._debt <= spans_held + 2 * self._large
 
     def release(self) -> None:
-        """The look is over: large batches have the next one in columns."""
+        """End the look; after large batches, the next one is in columns."""
         super().release()
         if self._begins is not None and self._columns is None:
             self.enter_columns(0)
 
     def enter_columns(self, triples: int) -> bool:
-        """Have changes joined in columns where batches brought as much as is held, beside one of so many triples."""
+        """Switch to columns once batches, with one of this many triples, amount to the content."""
         content = self._content
         self._credit += triples if triples >= self._large else 0
         arrivals_held = content.arrivals
@@ -185,7 +185,7 @@ class ColumnJoins(WindowJoins):
         return WindowColumns(self._requests, self._ids)
 
     def leave_columns(self, for_good: bool = False) -> None:
-        """Have each triple followed: the generated joins take in what is held now, of which columns gave a part."""
+        """Switch to generated joins, which read the content; solutions emitted by columns are subtracted."""
         trace, self._trace, self._columns, self._waits = self._trace, None, None, False
         self._credit = -(2**62) if for_good else 0
         feeds = self.feeds(self._graph)
@@ -197,7 +197,7 @@ class ColumnJoins(WindowJoins):
 
 
 def _columnar(request: BgpRequest) -> bool:
-    """Whether all patterns have a variable and are connected, and none is over each graph."""
+    """Whether all patterns have a variable and are connected, over a single graph."""
     patterns = request.bgp.patterns
     plain = all(al.triple_variables(pattern) for pattern in patterns) and not isinstance(request.graph, al.Var)
     return bool(patterns) and plain and len(disconnected(request.bgp)) == 1

@@ -1,15 +1,15 @@
-"""Panes: the triples between two begins of windows, joined by themselves, whole, as lists of terms.
+"""Panes: the triples between two beginnings of windows, each joined separately and as a whole, as lists of terms.
 
-A pane is joined column by column (``snapshot``), which costs half of following each triple, and once, however many
-looks see it; its solutions come when it comes and go when it goes. That is exact as long as no solution has triples of
-two panes and no triple is in two. Both are so where panes have no term in common at the variables that patterns share:
-a solution of two panes has two patterns that meet in such a term, one in each pane, and each pattern has such a
+A pane is joined in columns (``snapshot``), which costs half as much as processing single triples, and only once,
+however many looks see it; its solutions are added and removed with it. This is exact as long as no solution has
+triples of two panes and no triple is in two. Both hold if panes have no common terms at variables shared by patterns:
+a solution over two panes has two patterns that meet in such a term, one in each pane, and each pattern has such a
 variable.
 
 A worked example: ``?obs :result ?res . ?res :value ?v``, and panes of one second. Patterns share ``?res``. The first
 pane has (o1 result r1), (r1 value 5) and (o2 result r2): one solution, and the terms r1 and r2 of ``?res``. The second
-has (o3 result r3), (r3 value 7): no term in common, one solution more. The third has (r2 value 9): r2 is of the first
-pane too, and panes are given up.
+has (o3 result r3), (r3 value 7): no common term, one more solution. The third has (r2 value 9): r2 is in the first
+pane too, so panes are given up.
 """
 
 from collections import deque
@@ -28,7 +28,7 @@ SharedTerms = dict[str, set[Term]]
 
 @dataclass(frozen=True, slots=True)
 class JoinedPane:
-    """Arrivals of ``time`` (ms) and later: their number, each pattern's solutions and the terms that it shares."""
+    """A pane from ``time`` (ms) on: its number of triples, and per pattern its solutions and shared terms."""
 
     time: int
     size: int
@@ -37,7 +37,7 @@ class JoinedPane:
 
 
 class WindowPanes:
-    """The panes that one content holds; the changes of patterns go to their bags."""
+    """The panes of a content; changes of patterns are added to their bags."""
 
     def __init__(self, requests: Sequence[tuple[BgpRequest, Bag]], begun: Callable[[int], int]) -> None:
         self._begun, self._parted = begun, Parted()
@@ -49,7 +49,7 @@ class WindowPanes:
         self.held = 0
 
     def move(self, arrivals: Arrivals, horizon: int) -> bool:
-        """One look: what came since the last one, and a new horizon (ms); ``False`` where panes meet."""
+        """Process a look: the arrivals since the last one, and a new horizon (ms); ``False`` if panes share terms."""
         while self._panes and self._panes[0].time < horizon:
             self._count(self._panes.popleft(), -1)
         for _, group in groupby(arrivals, lambda arrival: self._begun(arrival[0])):
@@ -61,7 +61,7 @@ class WindowPanes:
         return True
 
     def take_back(self) -> None:
-        """All solutions that were given, as changes that take them away."""
+        """Retract all solutions."""
         for pane in self._panes:
             self._count(pane, -1)
 
@@ -74,7 +74,7 @@ class WindowPanes:
         return JoinedPane(arrivals[0][0], size_of(arrivals), bags, shared)
 
     def _meets(self, pane: JoinedPane) -> bool:
-        """Whether a pane and an older one have a term of a shared variable in common."""
+        """Whether a pane and an older one have a common term at a shared variable."""
         return any(
             not terms.isdisjoint(seen.get(name, ()))
             for seen, shared in zip(self._seen, pane.shared, strict=True)
@@ -82,7 +82,7 @@ class WindowPanes:
         )
 
     def _count(self, pane: JoinedPane, sign: int) -> None:
-        """The solutions of a pane come or go, and its terms."""
+        """Add or remove the solutions and terms of a pane."""
         self.held += sign * pane.size
         for seen, shared in zip(self._seen, pane.shared, strict=True):
             for name, terms in shared.items():

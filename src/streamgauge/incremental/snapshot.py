@@ -1,8 +1,8 @@
-"""Queries over snapshots of contents: the operators of the incremental evaluator, from nothing each time.
+"""Queries over snapshots of contents: the operators of the incremental evaluator, starting empty at each look.
 
-Worth it where little of a content is still there at the next look: changes in between cost nothing. The joins are
-columnar: a column is a list of terms, a solution is one place of all columns, and primitives run over a whole column.
-Nothing is kept between two looks, and the order of joins follows the sizes that are found.
+Pays off if little of a content remains until the next look, because changes in between cost nothing. The joins are
+columnar: a column is a list of terms, a solution is one index into all columns, and primitives process whole columns.
+There is no state between looks, and the join order follows actual sizes.
 """
 
 from collections import Counter
@@ -36,11 +36,10 @@ if TYPE_CHECKING:
 
 
 class SnapshotContents(JoinPool):
-    """The contents that one query or several look at, parted as their patterns ask; nothing stays between two looks.
+    """The contents of one or more queries, partitioned for their patterns at each look.
 
-    Contents of ``least`` triples and more are joined by the numbers of their terms where these come so
-    (``in_columns``), or where the same triple is seen again (``again``) and joins made more rows than there were
-    triples at the last look.
+    Contents of at least ``least`` triples are joined by term ids if they arrive as such (``in_columns``), or if triples
+    are seen at several looks (``again``) and the joins of the last look made more rows than there were triples.
     """
 
     def __init__(
@@ -66,21 +65,21 @@ class SnapshotContents(JoinPool):
         return super().ask(request)
 
     def pending(self, bag: Bag) -> bool:
-        """Whether solutions were not taken at this look."""
+        """Whether solutions have not been taken at this look."""
         return bool(bag) or (id(bag) in self._matches and self._matches[id(bag)].fresh)
 
     def change(self, bag: Bag) -> Bag:
-        """The solutions of a pattern, nothing when they were taken before."""
+        """Take the solutions of a pattern; empty if they were taken before."""
         matches = self._matches.get(id(bag))
         return super().change(bag) if matches is None else matches.take()
 
     def rows(self, bag: Bag) -> list[Row]:
-        """The same as rows, in which equal ones stand as often as they are found."""
+        """Take the solutions of a pattern as rows, repeated by multiplicity."""
         matches = self._matches.get(id(bag))
         return list(repeated(self.taken(bag).items())) if matches is None else matches.rows()
 
     def bind(self, graph: Term | None, content: "WindowContent") -> None:
-        """One more content of a graph, ``None`` for the default graph, which is seen when it is looked at."""
+        """Register a content of a graph (``None``: the default graph), which is read at each look."""
         for request, bag in self.leaves if not self._matches else ():
             parted = self._parted.setdefault(request.graph, Parted())
             self._matches[id(bag)] = Matches(plan(request.bgp, request.conditions), request.output, parted)
@@ -88,7 +87,7 @@ class SnapshotContents(JoinPool):
             self._seen.append((graph, content))
 
     def cut(self, time: int, t0: int) -> int | None:
-        """Contents put together what came since the last time, where windows begin at known times."""
+        """Gather the arrivals since the last cut, if the beginnings of windows are known."""
         begins = self._begins
         if begins is None:
             return None
@@ -98,7 +97,7 @@ class SnapshotContents(JoinPool):
         return begins.following(time, t0)
 
     def look(self) -> None:
-        """Take in what is held now."""
+        """Read the current contents."""
         multiplying = any(matches.multiplied for matches in self._matches.values())
         for graph, parted in self._parted.items():
             contents = [content for name, content in self._seen if name == graph]
@@ -112,7 +111,7 @@ class SnapshotContents(JoinPool):
             matches.renew()
 
     def _graph(self, contents: "Sequence[WindowContent]") -> "IdGraph":
-        """Contents of one graph by numbers."""
+        """The contents of a graph as term ids."""
         from streamgauge.incremental.id_joins import IdGraph
 
         ids = self._conditions.ids
@@ -130,18 +129,18 @@ class SnapshotContents(JoinPool):
         return self._numbers
 
     def numbered(self, batch: "ElementBatch") -> "IdTriples":
-        """The triples of a batch by numbers."""
+        """The triples of a batch as term ids."""
         self._in_columns = True
         return self._conditions.ids.of_batch(batch)
 
     def release(self) -> None:
-        """The look is over."""
+        """End the look."""
         for parted in self._parted.values():
             parted.fill(())
 
 
 class Snapshots(KeptAnswer):
-    """The answer of a query at the looks at its contents, from nothing each time; ``ranked``: as OperatorTree.
+    """The answer of a query, evaluated from scratch at each look; ``ranked``: as for OperatorTree.
 
     Raises UnsupportedError for what ``evaluator.refuse`` names.
     """
@@ -164,30 +163,30 @@ class Snapshots(KeptAnswer):
         self._contents = contents
 
     def settle(self) -> Delta:
-        """The change of the answer since this was last asked for."""
+        """The change of the answer since the last call."""
         return self.delta()
 
     def delta(self) -> Bag:
-        """The change of the answer since this was last asked for: its difference to the one before, which is kept."""
+        """The change of the answer since the last call: its difference to the previous answer, which is stored."""
         before, self._shown = self._shown, self.answer()
         return difference(self._shown, before)
 
     def answer(self) -> Bag:
-        """Evaluate at this look, once: row -> multiplicity."""
+        """Evaluate, once per look: row -> multiplicity."""
         try:
             return self.tree.pull()
         finally:
             self.tree.forget()
 
     def rows(self) -> tuple[Row, ...]:
-        """Evaluate at this look, once: each row as often as it is there."""
+        """Evaluate, once per look: the rows, repeated by multiplicity."""
         if not self.tree.is_leaf or self.tree.watched:
             return repeated(self.answer().items())
         return tuple(self._contents.rows(self._only))
 
 
 class Parted:
-    """The triples of a graph by predicate, for the predicates that are asked for; ``None`` stands for all of them."""
+    """The triples of a graph by requested predicate; ``None`` stands for all predicates."""
 
     def __init__(self) -> None:
         self._parts: dict[Term | None, list[Triple]] = {}
@@ -195,26 +194,26 @@ class Parted:
         self._sides: dict[TripleRelation, JoinSide] = {}
         self._numbers: IdGraph | None = None
         self.size = 0
-        """How many triples there are."""
+        """The number of triples."""
 
     def ask(self, relation: TripleRelation) -> None:
-        """The triples of a relation will be wanted at each look."""
+        """Request the triples of a relation at each look."""
         self._parts.setdefault(relation.constants[1], [])
         if relation not in self._tests:
             self._tests[relation] = relation_tests(relation)
 
     @property
     def predicates(self) -> list[Term] | None:
-        """The predicates that are asked for, ``None`` where all are."""
+        """The requested predicates; ``None`` for all."""
         predicates = [predicate for predicate in self._parts if predicate is not None]
         return predicates if len(predicates) == len(self._parts) else None
 
     def table(self) -> "SolutionTable | IdTable":
-        """Solutions with nothing joined."""
+        """A table with one empty solution."""
         return SolutionTable() if self._numbers is None else self._numbers.table()
 
     def side(self, relation: TripleRelation) -> "JoinSide | TripleSpans":
-        """The triples of a relation, the same object for all that want it at one look."""
+        """The triples of a relation, built once per look."""
         if self._numbers is not None:
             return self._numbers.side(relation, self._tests[relation])
         if relation not in self._sides:
@@ -223,7 +222,7 @@ class Parted:
         return self._sides[relation]
 
     def fill(self, graphs: Sequence[Collection[Triple]]) -> None:
-        """Put the triples of these graphs in the place of what was there."""
+        """Replace the content by the triples of these graphs."""
         self._numbers = None
         self.size = sum(map(len, graphs))
         self._sides.clear()
@@ -243,11 +242,11 @@ class Parted:
                     put(triple)
 
     def fill_numbers(self, graph: "IdGraph") -> None:
-        """The same for triples by the numbers of their terms."""
+        """Replace the content by triples as term ids."""
         self._numbers, self.size = graph, graph.size
 
     def bag(self, table: Any, output: Sequence[str]) -> Bag:
-        """Solutions over some of their variables as a bag of rows."""
+        """Solutions projected to some variables, as a bag."""
         if not output:
             return {(): table.size} if table.size else {}
         if self._numbers is not None and len(output) == 1:
@@ -257,7 +256,7 @@ class Parted:
         return bag if len(bag) == len(rows) else dict(Counter(rows))
 
     def rows(self, table: Any, output: Sequence[str]) -> list[Row]:
-        """Solutions over some of their variables."""
+        """Solutions projected to some variables, as rows."""
         if not output:
             return [()] * table.size
         columns = [table.columns[name] for name in output] if table.size else []
@@ -267,7 +266,7 @@ class Parted:
 
 
 class Matches:
-    """The solutions of a planned pattern over a parted graph, over the variables ``output``; a look gives them once."""
+    """The solutions of a planned pattern over a partitioned graph, projected to ``output``; taken once per look."""
 
     def __init__(self, planned: PlannedBgp, output: Sequence[str], parted: Parted) -> None:
         self._names, self._relation_of = planned.names, planned.relation_of
@@ -286,25 +285,25 @@ class Matches:
         self._common = tuple(dict.fromkeys(use for use in uses if often[use[0]] > 1))
 
     def renew(self) -> None:
-        """A new look begins."""
+        """Begin a look."""
         self.fresh = True
 
     def take(self) -> Bag:
-        """The bag of solutions, nothing when it was taken before."""
+        """Take the solutions as a bag; empty if they were taken before."""
         if not self.fresh:
             return {}
         self.fresh = False
         return self._parted.bag(self._joined(), self._output)
 
     def rows(self) -> list[Row]:
-        """The solutions as rows in which equal ones stand as often as they are found; in place of ``take``."""
+        """Take the solutions as rows, repeated by multiplicity; replaces ``take``."""
         if not self.fresh:
             return []
         self.fresh = False
         return self._parted.rows(self._joined(), self._output)
 
     def shared(self) -> dict[str, set[Term]]:
-        """The terms that a look has of each variable that stands in several patterns."""
+        """The terms of each variable that occurs in several patterns."""
         cells: dict[str, set[Term]] = {}
         for name, relation, place in self._common:
             cells.setdefault(name, set()).update(self._parted.side(self._relations[relation]).cells((place,)))  # type: ignore[call-arg, arg-type]
@@ -320,14 +319,14 @@ class Matches:
 
 @dataclass(frozen=True, slots=True)
 class _Joining:
-    """The sides still to join at one look, and the conditions still to test; of terms, or of their numbers."""
+    """The remaining sides and conditions of a join, over terms or term ids."""
 
     waiting: list[Any]
     conditions: list[PendingCondition]
     output: tuple[str, ...]
 
     def join(self, table: Any) -> Any:
-        """Everything joined to a table, with the columns of the output."""
+        """Join everything to a table, with the columns of the output."""
         while self.waiting and table.size:
             chosen = self._cheapest(table)
             if table.grown(*chosen) > max(table.size, chosen[1].size):
@@ -336,7 +335,7 @@ class _Joining:
         return table
 
     def _apart(self, first: Any, other: Any) -> Any:
-        """A side that would multiply the solutions, joined before with all that does not multiply it."""
+        """A side that would multiply the solutions, first joined with all sides that do not multiply it."""
         table = other.empty()
         self._join(table, first, other.columns)
         while self.waiting and table.size:
@@ -352,7 +351,7 @@ class _Joining:
         )
 
     def _join(self, table: Any, chosen: Any, more: Iterable[str]) -> None:
-        """Join, test what can be tested, and keep what is needed: by others, by the output, or ``more``."""
+        """Join, apply possible conditions, and keep the columns needed by others, by the output, or in ``more``."""
         if chosen in self.waiting:
             self.waiting.remove(chosen)
         later = [names for names, _ in self.waiting] + [condition.names for condition in self.conditions]
@@ -363,7 +362,7 @@ class _Joining:
             table.filter(condition)
 
     def _band(self, table: Any, names: Sequence[str], side: Any) -> Band | None:
-        """Conditions that compare values of a table and of a side whose join makes many times the rows of both."""
+        """The band between a table and a side whose join would make many times the rows of both."""
         opened = set(names).difference(table.columns)
         both = [condition for condition in self.conditions if not opened.isdisjoint(condition.names)]
         if not both or len(opened) == len(names) or not table.makes(FEW_ROWS * (table.size + side.size), names, side):

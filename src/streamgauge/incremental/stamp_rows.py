@@ -1,8 +1,8 @@
-"""Stamps as rows: who asks for a whole stamp of a triple needs no facts that are joined again.
+"""Time stamps as rows: a request for whole stamps needs no facts to join.
 
 A worked example: ``timestamp(?s, :value, ?v)`` is a left join with four facts of a stamp: its subject ?s, its predicate
-:value, its object ?v, its time. When (a :value 1) arrives at 7 ms the row (a, 1, 7) comes; when the triple arrives
-again at 9 ms that row goes, and (a, 1, 9) comes.
+:value, its object ?v, its time. When (a :value 1) arrives at 7 ms, the row (a, 1, 7) is added; when the triple arrives
+again at 9 ms, that row is replaced by (a, 1, 9).
 """
 
 from collections.abc import Sequence
@@ -19,7 +19,7 @@ _CELLS: Final = 4
 
 
 class StampRows:
-    """The changes of the rows that a request for stamps has, in a bag ``found``."""
+    """The rows of a request for time stamps; changes are added to the bag ``found``."""
 
     def __init__(self, cells: Sequence[Var | Term], output: Sequence[str]) -> None:
         self.found: Bag = {}
@@ -30,7 +30,7 @@ class StampRows:
         self._places = [first[Var(name)] for name in output]
 
     def move(self, triple: Triple, time: Term, count: int) -> None:
-        """The stamp of a triple comes (1) or goes (-1)."""
+        """Add (1) or remove (-1) the stamp of a triple."""
         cells = (*triple, time)
         for at, term in self._constants:
             if cells[at] != term:
@@ -42,7 +42,7 @@ class StampRows:
 
 
 def stamp_rows(request: BgpRequest) -> StampRows | None:
-    """The rows of a request that asks for whole stamps without more, ``None`` for another."""
+    """The rows of a request for whole stamps and nothing else; ``None`` for any other request."""
     nodes = stamp_nodes(request.bgp)
     if nodes is None or request.conditions or not isinstance(nodes[0], Var):
         return None

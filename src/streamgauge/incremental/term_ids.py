@@ -1,7 +1,7 @@
-"""Terms as small integers while windows hold them, and triples of a window in columns of these.
+"""Terms as small integers while windows contain them, and triples of a window in columns of these.
 
-A ``TermIds`` numbers the terms of the contents of one driver. Terms that neither a content nor the dictionary of the
-pipe has any more are forgotten from time to time, the others numbered anew: memory is bounded by what windows hold.
+A ``TermIds`` numbers the terms of the contents of one driver. Terms that are neither in a content nor in the dictionary
+of the pipe are dropped from time to time, and the others renumbered: memory is bounded by the windows.
 """
 
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ Places: TypeAlias = npt.NDArray[np.int64]
 
 
 class TermIds:
-    """The number of each term; ``turn`` counts how often they were numbered anew."""
+    """The id of each term; ``turn`` counts renumberings."""
 
     def __init__(self) -> None:
         self.turn = 0
@@ -36,19 +36,19 @@ class TermIds:
 
     @property
     def terms(self) -> list[Term]:
-        """The term of each number."""
+        """The term of each id."""
         return self._ids.terms
 
     def of(self, terms: Sequence[Term]) -> Ids:
-        """The numbers of terms, new ones for those that have none."""
+        """The ids of terms; new terms get new ids."""
         return self._ids.of(terms)
 
     def known(self, term: Term) -> int:
-        """The number of a term, -1 for one that has none."""
+        """The id of a term, -1 if it has none."""
         return self._ids.get(term, -1)
 
     def texts(self, ids: Ids) -> list[Term]:
-        """The terms of numbers."""
+        """The terms of ids."""
         return list(map(self.terms.__getitem__, ids.tolist()))
 
     def of_triples(self, arrivals: Sequence[tuple[int, Sequence[Triple]]]) -> "IdTriples":
@@ -58,7 +58,7 @@ class TermIds:
         return self._kept(self.of(terms), np.repeat(times, [len(triples) for _, triples in arrivals]))
 
     def of_arrivals(self, arrivals: Sequence[tuple[int, Sequence[Triple]]]) -> "IdTriples":
-        """The same, where some arrived by numbers: those of a kind that came one after the other together."""
+        """``of_triples`` for arrivals of which some have ids; consecutive ones of a kind are converted together."""
         pieces: list[IdTriples] = []
         for numbered, group in groupby(arrivals, lambda arrival: isinstance(arrival[1], IdTriples)):
             some: Any = list(group)
@@ -66,7 +66,7 @@ class TermIds:
         return self.joined(pieces)
 
     def of_batch(self, batch: ElementBatch) -> "IdTriples":
-        """The triples of a batch: numbers of its terms are looked up once, as long as batches share their list."""
+        """The triples of a batch; ids of its terms are looked up once while batches share their list."""
         if batch.terms is not self._given:
             self._given, self._own = batch.terms, np.empty(0, np.int32)
         if len(self._own) < len(batch.terms):
@@ -74,7 +74,7 @@ class TermIds:
         return self._kept(self._own[batch.added], np.repeat(batch.times, np.diff(batch.borders)))
 
     def joined(self, pieces: "Sequence[IdTriples]") -> "IdTriples":
-        """Pieces as one, in their order."""
+        """The concatenation of pieces."""
         if len(pieces) < 2:
             return pieces[0] if pieces else self.of_triples([])
         return self._kept(*(np.concatenate(column) for column in zip(*[(p.ids, p.times) for p in pieces], strict=True)))
@@ -85,20 +85,20 @@ class TermIds:
         return piece
 
     def holding(self, ids: Ids) -> "IdTriples":
-        """A piece by which the terms of numbers are not forgotten; its ``ids`` are numbered anew with all others."""
+        """A piece that keeps the terms of ids alive; its ``ids`` are renumbered with all others."""
         return self._kept(ids, np.empty(0, np.int64))
 
     def part(self, piece: "IdTriples", begin: int, end: int) -> "IdTriples":
-        """The triples of a piece from one place to another."""
+        """A slice of the triples of a piece."""
         return self._kept(piece.ids[3 * begin : 3 * end], piece.times[begin:end])
 
     @property
     def full(self) -> bool:
-        """Whether a third of the terms may be such as nothing has any more."""
+        """Whether a third of the terms may be unused."""
         return 2 * len(self.terms) > 3 * self._least + 2 * SPARE_TERMS
 
     def forget(self) -> None:
-        """Forget the terms that nothing has any more, when they may be a third of all."""
+        """Drop unused terms once they may be a third of all."""
         if not self.full:
             return
         used = np.zeros(len(self.terms), np.bool_)
@@ -116,7 +116,7 @@ class TermIds:
 
 
 class IdTriples(Sequence[Triple]):
-    """Triples by the numbers of their terms, three for each, and the time (ms) of each, which never goes back."""
+    """Triples as term ids, three each, with non-decreasing times (ms)."""
 
     __slots__ = ("__weakref__", "_owner", "ids", "times")
 
@@ -140,10 +140,10 @@ class IdTriples(Sequence[Triple]):
         return self is other
 
     def part(self, begin: int, end: int) -> "IdTriples":
-        """The triples from one place to another."""
+        """A slice of the triples."""
         return self if (begin, end) == (0, len(self)) else self._owner.part(self, begin, end)
 
     def split(self, first: int) -> "tuple[IdTriples, IdTriples | None]":
-        """The triples of before a time (ms), and the others if there are any."""
+        """The triples before a time (ms), and the others if any."""
         at = int(self.times.searchsorted(first))
         return self.part(0, at), self.part(at, len(self)) if at < len(self) else None

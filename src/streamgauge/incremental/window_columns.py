@@ -20,7 +20,7 @@ _NEVER: Final = -(2**62)
 
 
 class WindowColumns:
-    """The columns of what one content holds, and the joins of each pattern over them; ``held`` is how many triples."""
+    """A content in columns, with the joins of each pattern over it; ``held`` is its number of triples."""
 
     def __init__(self, requests: Sequence[tuple[BgpRequest, Bag]], ids: TermIds) -> None:
         self._conditions = IdConditions(ids)
@@ -35,18 +35,18 @@ class WindowColumns:
 
     @property
     def held(self) -> int:
-        """How many triples are held."""
+        """The number of live triples."""
         return sum(map(len, self._spans.values()))
 
     def take_in(self, arrivals: Arrivals, horizon: int) -> None:
-        """Arrivals that were looked at before, at the horizon (ms), are held."""
+        """Add arrivals that were evaluated before, at the horizon (ms)."""
         self._enter(arrivals, horizon)
         self._turned(self.number + 1, horizon)
 
     def move(self, arrivals: Arrivals, horizon: int) -> bool:
-        """One look: what came since the last one, and a new horizon (ms); the change goes to the bags of the patterns.
+        """Process a look: the arrivals since the last one, and a new horizon (ms); changes are added to the bags.
 
-        Whether joins found it with little waste; where not, the arrivals alone are held.
+        ``False`` if joins are wasteful: then the arrivals are only added.
         """
         self._enter(arrivals, self.horizon)
         looks = ConsecutiveLooks(*(np.array([bound], np.int64) for bound in (self.number, horizon, self.horizon)))
@@ -60,9 +60,9 @@ class WindowColumns:
         return True
 
     def move_by_ticks(self, triples: IdTriples, ticks: Places, horizons: Places) -> Iterator[int] | None:
-        """Ticks, as looks one after the other; ``ticks``: that of each triple. Those at which a pattern has a change.
+        """Process ticks as consecutive looks; ``ticks`` has that of each triple. Yields the ticks with a change.
 
-        The bags have it then. ``None`` where joins are wasteful, as ``move``.
+        The bags hold the change then. ``None`` if joins are wasteful, as ``move``.
         """
         looks = self._looks(triples, ticks, horizons)
         moves = self._moves(looks, len(triples))
@@ -79,9 +79,9 @@ class WindowColumns:
         return self._told(changes)
 
     def _moves(self, looks: ConsecutiveLooks, triples: int) -> list[tuple[Bag, SolutionMoves, SolutionMoves]] | None:
-        """Of each pattern its bag, and the solutions that begin and that end at looks; ``triples`` came in all.
+        """Per pattern its bag, and the solutions that begin and end at looks; ``triples`` have arrived in all.
 
-        ``None`` where joins are wasteful.
+        ``None`` if joins are wasteful.
         """
         try:
             begun = [joins.beginning(looks, triples) for joins, _ in self._joins]
@@ -99,10 +99,10 @@ class WindowColumns:
     def begun_by_ticks(
         self, triples: IdTriples, ticks: Places, horizons: Places, times: Places, left: Counter[Row]
     ) -> list[tuple[int, Row]] | None:
-        """As ``move_by_ticks`` for one pattern: the rows that begin, with their ticks, beyond those that end.
+        """``move_by_ticks`` for one pattern: the rows that begin, with their ticks, minus those that end.
 
-        A row that ends at one of the ``times`` of ticks, and begins at it, is not a new one. ``left`` are the rows that
-        had ended before at the first time, and from then on those at the last.
+        A row that ends and begins at the same one of the ``times`` of ticks is not new. ``left`` are the rows that had
+        ended at the first time before, and afterwards those that end at the last.
         """
         looks = self._looks(triples, ticks, horizons)
         ((joins, bag),) = self._joins
@@ -131,7 +131,7 @@ class WindowColumns:
         return new
 
     def _looks(self, triples: IdTriples, ticks: Places, horizons: Places) -> ConsecutiveLooks:
-        """Ticks as looks, whose triples enter."""
+        """Ticks as looks; adds their triples."""
         before = np.concatenate([np.array([self.horizon]), horizons[:-1]])[: len(horizons)]
         looks = ConsecutiveLooks(np.arange(self.number, self.number + len(horizons)), horizons, before)
         self._enter_triples(triples, looks.numbers[ticks], before[ticks])
@@ -144,12 +144,12 @@ class WindowColumns:
             yield tick
 
     def take_back(self) -> None:
-        """All solutions that were given, as changes that take them away."""
+        """Retract all solutions."""
         for joins, bag in self._joins:
             add_all(bag, {row: -n for row, n in self._bag(joins.alive(self.number, self.horizon)).items()})
 
     def _turned_by(self, looks: ConsecutiveLooks) -> None:
-        """Looks are over, and their rows are texts: numbers may be others from now on."""
+        """End looks whose rows have been decoded, so that terms may be renumbered."""
         self._turned(int(looks.numbers[-1]) + 1, int(looks.horizons.max()))
 
     def _turned(self, number: int, horizon: int) -> None:

@@ -1,12 +1,12 @@
-"""Pieces of a window: arrivals that leave together, parted by predicate, without the triples that no pattern asks for.
+"""Pieces of a window: arrivals that leave together, partitioned by predicate, without triples that match no pattern.
 
-Where windows close and answers follow from what patterns find, a triple that matches no predicate of the query counts
-only as something that is held. Arrivals are therefore put together while a window fills: no element is kept as it came,
-and the triples of each predicate, which a look would collect, are there already.
+If windows close and answers only depend on matches of patterns, a triple without a predicate of the query only counts
+as content. Arrivals are therefore merged while a window fills: elements are not stored, and the partition by
+predicate, which a look needs, exists already.
 
 A worked example: a query asks for ``:p``, windows are of 10 s every 5 s from t0 = 0 on, and (a :p b) arrives at 4 s,
-(a :q c) at 6 s, (d :p e) at 7 s. A window begins at 5 s, so the first arrival leaves before the others: it is a piece
-by itself. The others are one piece, with (d :p e) alone.
+(a :q c) at 6 s, (d :p e) at 7 s. A window begins at 5 s, so the first arrival leaves before the others and is a piece
+of its own. The others are one piece, which only contains (d :p e).
 """
 
 from collections.abc import Callable, Collection, Iterator, Sequence
@@ -19,7 +19,7 @@ from streamgauge.model.terms import Term, Triple
 
 
 class PartedTriples(Sequence[Triple]):
-    """Triples of some predicates, by predicate, which leave together; ``came``: how many arrived, of all predicates."""
+    """Triples of some predicates that leave together; ``came`` is the number of arrivals of all predicates."""
 
     __slots__ = ("came", "parts")
 
@@ -45,26 +45,26 @@ class PartedTriples(Sequence[Triple]):
 
 
 Arrivals: TypeAlias = Sequence[tuple[int, Sequence[Triple]]]
-"""Times (ms), and what arrived together: triples, a piece, or a part of a batch by numbers of terms."""
+"""Times (ms), and what arrived together: triples, a piece, or a part of a batch as term ids."""
 
 
 def size_of(arrivals: Arrivals) -> int:
-    """How many triples arrived."""
+    """The number of triples that arrived."""
     return sum(content.came if isinstance(content, PartedTriples) else len(content) for _, content in arrivals)
 
 
 Gather: TypeAlias = Callable[[Collection[Term], Callable[[int], int]], None]
-"""Has a content put together its latest arrivals that leave together, as a piece of these predicates.
+"""Makes a content merge its latest arrivals that leave together into a piece of these predicates.
 
-The function gives the time (ms) of the last window's begin at a time.
+The function returns the latest beginning (ms) of a window at a time.
 """
 
 
 class WindowBegins:
-    """The times (ms) from which on windows that close hold what arrives: one for each slide.
+    """The beginnings (ms) of closing windows, one per slide.
 
-    ``right_closed``: what comes at the time of a border is before it; ``partial_head``: windows close from the first
-    slide on.
+    ``right_closed``: arrivals at a border belong to the window before it; ``partial_head``: windows close from the
+    first slide on.
     """
 
     def __init__(self, window: Window, *, right_closed: bool, partial_head: bool) -> None:
@@ -72,9 +72,9 @@ class WindowBegins:
         self._offset = int(right_closed) - (window.size if partial_head else 0)
 
     def last(self, time: int, t0: int) -> int:
-        """The last of these times that is not after ``time``, windows beginning at ``t0``."""
+        """The last beginning up to ``time``, with windows from ``t0`` on."""
         return time - (time - t0 - self._offset) % self._slide
 
     def following(self, time: int, t0: int) -> int:
-        """The next of these times, or before it the next one at which a piece of a window is made."""
+        """The next beginning, or an earlier time at which a piece is due."""
         return min(self.last(time, t0) + self._slide, time + max(self._slide // PIECES, 1))

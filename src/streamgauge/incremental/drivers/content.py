@@ -1,7 +1,7 @@
-"""The content of a window as it moves: triples enter the evaluator when they arrive and leave when no report sees them.
+"""The content of a moving window: triples enter the evaluator on arrival and leave once no report sees them.
 
-Beside the content itself: the times of latest arrivals, kept as facts that timestamp() reads (``query/stamps.py``), and
-whether the content has changed between two looks, exactly or as far as an answer can show it.
+Also the times of latest arrivals, as facts that timestamp() reads (``query/stamps.py``), and whether the content has
+changed between two looks, exactly or as far as answers can show it.
 """
 
 from collections import deque
@@ -26,9 +26,9 @@ if TYPE_CHECKING:
 
 
 class Holding:
-    """The triples that hold among the facts of sources, each at the time (ms) that its source showed.
+    """The triples that are valid among the facts of sources, each at its source's time (ms).
 
-    A triple that several sources have enters for each of them.
+    A triple of several sources enters once for each.
     """
 
     def __init__(self, enter: Feed, leave: Feed) -> None:
@@ -37,7 +37,7 @@ class Holding:
         self._holding: dict[Hashable, set[Triple]] = {}
 
     def fetched(self, source: Hashable, facts: Iterable[Fact], at: int) -> None:
-        """A source has these facts now, at its time: what does not hold leaves, what holds enters."""
+        """Set the facts of a source at its time: triples enter and leave accordingly."""
         known = tuple(facts)
         self._facts[source] = known, at
         now = {fact.triple for fact in known if fact.holds(at)}
@@ -47,7 +47,7 @@ class Holding:
         self._holding[source] = now
 
     def border(self, source: Hashable) -> int | None:
-        """The time (ms of the source's clock) at which a fact begins or ends to hold next; ``None`` when none will."""
+        """The next time (ms of the source's clock) at which a fact's validity changes; ``None`` if there is none."""
         facts, at = self._facts[source]
         return border(facts, at)
 
@@ -56,22 +56,22 @@ class Holding:
 
 
 def border(facts: Iterable[Fact], at: int) -> int | None:
-    """The next time after ``at`` (ms) at which one of the facts begins or ends to hold; ``None`` when none will."""
+    """The next time after ``at`` (ms) at which the validity of a fact changes; ``None`` if there is none."""
     times = (time for fact in facts for time in (fact.initial, fact.final) if time is not None and time > at)
     return min(times, default=None)
 
 
 Arrival: TypeAlias = tuple[int, Sequence[Triple], int]
-"""Time (ms), the triples that arrived at it, and a number when they end (0 when they do not).
+"""Time (ms), the triples that arrived then, and a number if they end (0 if they do not).
 
-Triples by the numbers of their terms, and pieces of triples, may have arrived later too; they do not end.
+Triples as term ids, and pieces, may include later arrivals; they do not end.
 """
 
 
 class Latest:
-    """The stamps of one graph: a triple's time is that of its latest arrival that is still there.
+    """The time stamps of one graph: a triple's time is that of its latest live arrival.
 
-    ``predicates``: those of the triples that have a stamp, ``None`` for all.
+    ``predicates``: those of stamped triples, ``None`` for all.
     """
 
     def __init__(
@@ -86,7 +86,7 @@ class Latest:
         self._held: dict[Triple, tuple[dict[int, int], list[Triple]]] = {}
 
     def came(self, time: int, triples: Iterable[Triple]) -> None:
-        """Triples arrived at ``time`` (ms)."""
+        """Add arrivals at ``time`` (ms)."""
         for triple in self._stamped(triples):
             entry = self._held.get(triple)
             if entry is None:
@@ -102,7 +102,7 @@ class Latest:
                 self._move(triple, facts, before, time)
 
     def went(self, time: int, triples: Iterable[Triple]) -> None:
-        """Arrivals of ``time`` (ms) are no longer there."""
+        """Remove arrivals of ``time`` (ms)."""
         for triple in self._stamped(triples):
             times, facts = self._held[triple]
             before = max(times)
@@ -126,7 +126,7 @@ class Latest:
             row.move(triple, term, count)
 
     def _move(self, triple: Triple, facts: list[Triple], before: int, now: int) -> None:
-        """The time of a triple, the last of its facts, is another."""
+        """Change the time of a triple, which is the last of its facts."""
         self._count(triple, before, -1)
         self._count(triple, now, 1)
         if facts:
@@ -136,7 +136,7 @@ class Latest:
 
 
 class SetChanges:
-    """How the set of triples differs from its last reading; a triple that came and went in between is not a change."""
+    """The difference of the set of triples to the last look; a triple that entered and left in between is no change."""
 
     def __init__(self, counted: Changes) -> None:
         self._evictions = counted is Changes.BOTH
@@ -146,11 +146,11 @@ class SetChanges:
 
     @property
     def none(self) -> bool:
-        """Whether the set is as it was."""
+        """Whether the set is unchanged."""
         return not self._fresh and not self._lost
 
     def came(self, triples: Sequence[Triple]) -> None:
-        """Take in triples that enter the window: the first copy of each is new to the set."""
+        """Add triples; the first copy of each is new to the set."""
         copies, fresh, lost = self._copies, self._fresh, self._lost
         for triple in triples:
             had = copies.get(triple, 0)
@@ -163,7 +163,7 @@ class SetChanges:
                 fresh.add(triple)
 
     def went(self, triples: Sequence[Triple]) -> None:
-        """Count triples out."""
+        """Remove triples."""
         copies, fresh, lost = self._copies, self._fresh, self._lost
         for triple in triples:
             left = copies[triple] - 1
@@ -177,7 +177,7 @@ class SetChanges:
                 lost.add(triple)
 
     def settle(self, _held: object) -> bool:
-        """Whether the set has changed in the way that counts."""
+        """Whether the set has changed in a relevant way."""
         changed = bool(self._fresh) or (self._evictions and bool(self._lost))
         self._fresh.clear()
         self._lost.clear()
@@ -185,10 +185,10 @@ class SetChanges:
 
 
 class AnyChange:
-    """Whether anything came or went, for reports that are sent only when an answer has changed.
+    """Whether anything entered or left, for reports that are only sent if an answer has changed.
 
-    Triples that came and went again are no change of the answer, so nobody sees that they counted; only the first
-    report of all is due when something is held, whatever the answer was before.
+    Triples that entered and left again do not change the answer, so counting them has no effect; but the first report
+    is due once there is any content, whatever the answer was before.
     """
 
     def __init__(self) -> None:
@@ -196,33 +196,33 @@ class AnyChange:
 
     @property
     def none(self) -> bool:
-        """Whether nothing came or went."""
+        """Whether nothing entered or left."""
         return not self._moved
 
     def came(self, _triples: Sequence[Triple]) -> None:
-        """Something came."""
+        """Note that triples entered."""
         self._moved = True
 
     def went(self, _triples: Sequence[Triple]) -> None:
-        """Something went."""
+        """Note that triples left."""
         self._moved = True
 
     def settle(self, content: object) -> bool:
-        """Whether anything came or went, but for what left nothing before the first report."""
+        """Whether anything entered or left; before the first report, only if there is content."""
         changed = self._moved and (self._begun or bool(content))
         self._begun, self._moved = self._begun or changed, False
         return changed
 
 
 ChangeDetector: TypeAlias = SetChanges | AnyChange
-"""Follows the moves of a content and says at each look whether it has changed."""
+"""Follows the changes of a content, and decides at each look whether it has changed."""
 
 
 def change_detector(queries: Sequence[ContinuousQuery], semantics: Semantics) -> ChangeDetector | None:
-    """The change detector of one content of queries, ``None`` where changes are no reason to report.
+    """The change detector of a content of queries; ``None`` if reports do not depend on changes.
 
-    An answer tells a change by itself when only its own changes are sent, every move counts, and it follows from the
-    set of triples alone: timestamp() reads when they came, NOW() the instant, SAMPLE takes what came first.
+    An answer itself shows a change if only its changes are sent, every change is relevant, and it is a function of the
+    set of triples: timestamp() reads arrivals, NOW() the instant, SAMPLE takes the first arrival.
     """
     if Report.CONTENT_CHANGE not in semantics.report:
         return None
@@ -233,7 +233,7 @@ def change_detector(queries: Sequence[ContinuousQuery], semantics: Semantics) ->
 
 
 def _tells(query: ContinuousQuery, semantics: Semantics) -> bool:
-    """Whether what is sent changes only with the set of triples."""
+    """Whether the output changes only with the set of triples."""
     deltas = (query.r2s or semantics.r2s) is not R2S.RSTREAM
     return deltas and not reads_time(query.form) and not _samples(query.form)
 
@@ -244,7 +244,7 @@ def _samples(form: al.QueryForm) -> bool:
 
 
 class WindowContent:
-    """The triples of a window, in order of time; says at each look whether the set has changed."""
+    """The triples of a window, in order of time, and whether the set has changed at each look."""
 
     def __init__(
         self,
@@ -257,7 +257,7 @@ class WindowContent:
         self._live: deque[Arrival] = deque()
         self._taken = 0
         self.horizon = -(2**62)
-        """Triples that arrived before that (ms) have left."""
+        """Triples that arrived before this time (ms) have left."""
         self._waiting: list[tuple[int, Sequence[Triple], int | None]] = []
         self._ends: list[tuple[int, int, Arrival]] = []
         self._running: set[int] = set()
@@ -268,53 +268,53 @@ class WindowContent:
         self.feed(enter, leave)
 
     def feed(self, enter: Feed, leave: Feed) -> None:
-        """Triples enter and leave by these functions from now on."""
+        """Set the functions for triples that enter and leave."""
         self._enter, self._leave = enter, leave
         self._unheard = leave is unheard and not isinstance(self._changes, SetChanges) and self._latest is None
 
     def fresh(self, whole: bool = False) -> list[tuple[int, Sequence[Triple]]]:
-        """The arrivals with their times (ms) since this was last asked for, or all that are held."""
+        """The arrivals with their times (ms) since the last call, or all live ones."""
         arrivals = islice(self._live, 0 if whole else self._taken, None)
         self._taken = len(self._live)
         return [(time, triples) for time, triples, _ in arrivals]
 
     def hold(self, time: int, triples: Sequence[Triple]) -> None:
-        """Triples of ``time`` (ms) and later have arrived, and were looked at."""
+        """Add triples of ``time`` (ms) and later that have been evaluated already."""
         self._live.append((time, triples, 0))
         self._taken = len(self._live)
 
     @property
     def arrivals(self) -> int | None:
-        """How many arrivals are held, ``None`` where some end by themselves."""
+        """The number of live arrivals; ``None`` if some have ends of their own."""
         return None if self._running or self._ended else len(self._live)
 
     @property
     def telling(self) -> bool:
-        """Whether a look at which no answer changes is none."""
+        """Whether looks without a change of an answer have no effect."""
         return isinstance(self._changes, AnyChange)
 
     @property
     def held(self) -> bool:
-        """Whether any triple is held."""
+        """Whether there is any triple."""
         return len(self._live) > self._ended
 
     @property
     def still(self) -> bool:
-        """Nothing is held and nothing has changed since the last look."""
+        """Whether the content is empty and has not changed since the last look."""
         return not self.held and (self._changes is None or self._changes.none)
 
     @property
     def span(self) -> tuple[int, int] | None:
-        """The times (ms) of the oldest and the newest arrival in scope, ended ones included; ``None`` without any."""
+        """The times (ms) of the oldest and newest arrival in scope, including ended ones; ``None`` if there is none."""
         return (self._live[0][0], self._live[-1][0]) if self._live else None
 
     def graphs(self) -> list[Sequence[Triple]]:
-        """The triples that are held, arrival by arrival."""
+        """The live triples, arrival by arrival."""
         running = self._running
         return [triples for _, triples, number in self._live if not number or number in running]
 
     def columns(self, ids: "TermIds") -> "IdTriples":
-        """The same by the numbers of their terms, which are looked up once: as such they are held from now on."""
+        """The live triples as term ids, in which form they are stored from now on."""
         if self._running or self._ended:
             return ids.of_triples([(0, triples) for triples in self.graphs()])
         numbered = ids.of_arrivals([(time, triples) for time, triples, _ in self._live])
@@ -322,7 +322,7 @@ class WindowContent:
         return numbered
 
     def gather(self, predicates: Collection[Term], begun: Callable[[int], int]) -> None:
-        """Put the latest arrivals that leave together into one piece of these predicates; ``window_pieces.Gather``."""
+        """Merge the latest arrivals that leave together into one piece of these predicates (``Gather``)."""
         live, late = self._live, list[Arrival]()
         self._gathers = self._gathers and not (self._running or self._ended)
         if not self._gathers or len(live) <= self._taken:
@@ -339,14 +339,14 @@ class WindowContent:
             live.append((late[0][0], PartedTriples(predicates, [triples for _, triples, _ in late]), 0))
 
     def enter_each(self, time: int, triples: Sequence[Triple], until: int | None) -> Iterator[None]:
-        """Triples enter as by ``enter``, with a stop after each."""
+        """``enter`` as a generator, which stops after each triple."""
         if self._keep(time, triples, until):
             for triple in triples:
                 self._came(time, (triple,))
                 yield
 
     def enter(self, time: int, triples: Sequence[Triple], until: int | None) -> None:
-        """Triples of ``time`` (ms), which never goes back, enter; they end at ``until``."""
+        """Add triples of ``time`` (ms), which must not decrease; they end at ``until``."""
         if until is None and triples:
             self._live.append((time, triples, 0))
         elif not self._keep(time, triples, until):
@@ -361,7 +361,7 @@ class WindowContent:
             self._latest.came(time, triples)
 
     def _keep(self, time: int, triples: Sequence[Triple], until: int | None) -> bool:
-        """Keep an arrival; whether it holds anything."""
+        """Store an arrival; whether it has any effect."""
         if not triples:
             return False
         if until is not None:
@@ -370,7 +370,7 @@ class WindowContent:
         return True
 
     def _will_end(self, time: int, triples: Sequence[Triple], until: int) -> bool:
-        """Keep an entry that ends; whether it holds at all."""
+        """Store an arrival that ends; whether it begins at all."""
         entry = (time, triples, next(self._numbers))
         self._live.append(entry)
         if until <= time:
@@ -381,10 +381,10 @@ class WindowContent:
         return True
 
     def show(self) -> None:
-        """Arrivals that wait for a look enter; here none waits."""
+        """Let arrivals that wait for a look enter; here none waits."""
 
     def drop(self, first: int) -> None:
-        """Arrivals before ``first`` (ms) leave."""
+        """Remove arrivals before ``first`` (ms)."""
         live = self._live
         self.horizon = max(self.horizon, first)
         if not live or live[0][0] >= first:
@@ -403,13 +403,13 @@ class WindowContent:
         self._went(self._unended(gone))
 
     def crop(self, size: int) -> None:
-        """All but the newest ``size`` arrivals leave."""
+        """Remove all but the newest ``size`` arrivals."""
         live = self._live
         if len(live) > size:
             self._went(self._unended([live.popleft() for _ in range(len(live) - size)]))
 
     def end(self, last: int) -> None:
-        """Arrivals that end at ``last`` (ms) or before are no longer held, but keep their places."""
+        """End the arrivals whose time is up at ``last`` (ms); they keep their places."""
         over = []
         while self._ends and self._ends[0][0] <= last:
             _, number, entry = heappop(self._ends)
@@ -421,11 +421,11 @@ class WindowContent:
             self._went(over)
 
     def settle(self) -> bool:
-        """Whether the set has changed since the last look in the way that counts; from now on counted from here."""
+        """Whether the set has changed in a relevant way since the last look; resets the detector."""
         return self._changes is None or self._changes.settle(self.held)
 
     def _unended(self, out: list[Arrival]) -> list[Arrival]:
-        """The arrivals out of scope that have not ended before."""
+        """The arrivals that left and had not ended before."""
         if not self._running and not self._ended:
             return out
         kept = [entry for entry in out if not entry[2] or entry[2] in self._running]
@@ -450,19 +450,19 @@ class WindowContent:
 
 
 class BufferedContent(WindowContent):
-    """A content that stands still between the looks of its window: what arrives waits for the next."""
+    """A content that only changes at the looks of its window: arrivals wait for the next one."""
 
     @property
     def still(self) -> bool:
-        """Nothing is held, nothing waits and nothing has changed since the last look."""
+        """Whether the content is empty, nothing waits and nothing has changed since the last look."""
         return not self._waiting and super().still
 
     def enter(self, time: int, triples: Sequence[Triple], until: int | None) -> None:
-        """Triples of ``time`` (ms) wait."""
+        """Queue triples of ``time`` (ms)."""
         self._waiting.append((time, triples, until))
 
     def show(self) -> None:
-        """Waiting arrivals enter."""
+        """Let queued arrivals enter."""
         for time, triples, until in self._waiting:
             super().enter(time, triples, until)
         self._waiting.clear()

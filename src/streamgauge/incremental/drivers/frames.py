@@ -1,7 +1,7 @@
-"""One window of a query as it moves over its stream: its content, the scope that it names, when it closes.
+"""One window of a query as it moves over its stream: its content, its scope, its closes.
 
-Queries are evaluated by changes as they come or by snapshots of contents (``evaluators``). The clocks of a query are
-merged: which instants come up to a time, what moves there, which of them may report.
+Queries are evaluated by changes or by snapshots of contents (``evaluators``). The clocks of a query are merged: which
+instants precede a time, what moves then, and which of them may report.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -33,11 +33,11 @@ if TYPE_CHECKING:
     from streamgauge.incremental.term_ids import Places
 
 NEVER = 2**62
-"""A time (ms) after everything."""
+"""A time (ms) after all others."""
 
 
 class WindowLook(NamedTuple):
-    """One look at a window: the scope that is named (ms), the first and last time it holds."""
+    """A look at a window: its named scope (ms), and the first and last time of its content."""
 
     start: int
     end: int
@@ -46,9 +46,9 @@ class WindowLook(NamedTuple):
 
 
 class WindowLooks:
-    """The start of a time-based window's content, from its borders and from how its scope moves.
+    """Where the content of a time-based window begins, given its borders and how its scope moves.
 
-    ``reach``: how long before the latest arrival (ms) the oldest one may be that an open scope holds, where it ranges.
+    ``reach``: the maximum age (ms) of arrivals in an open scope that ranges, relative to the latest one.
     """
 
     def __init__(self, window: Window, semantics: Semantics, t0: int) -> None:
@@ -59,28 +59,28 @@ class WindowLooks:
         self.reach = window.size if semantics.borders is Borders.CLOSED else window.size - 1
 
     def close(self, instant: int) -> WindowLook:
-        """The window that closes at an instant; what came before t0 is clipped."""
+        """The window that closes at an instant, clipped to t0."""
         start = instant - self._size
         last = instant - 1 if self._half_open else instant
         return WindowLook(max(start, self._t0), instant, max(start + self._skip, self._t0), last)
 
     def clock(self, instant: int) -> WindowLook:
-        """The open scope at an instant of the clock: a half-open one speaks of what came before."""
+        """The open scope at an instant of the clock; a half-open one excludes arrivals at the instant."""
         return self._open(instant, instant - 1 if self._half_open else instant)
 
     def tick(self, time: int) -> WindowLook:
-        """The open scope when what is at ``time`` has entered."""
+        """The open scope after the arrivals at ``time``."""
         return self._open(time, time)
 
     def horizons(self, times: "Places") -> "Places":
-        """The first time (ms) that each of the looks of ``tick`` at some times holds."""
+        """The first time (ms) of the content for each look of ``tick`` at these times."""
         if self._range:
             return (times - self.reach).clip(self._t0)
         late = times + self._half_open - self._t0 - self._size
         return (-(-late // self._slide) * self._slide).clip(0) + (self._t0 + self._skip)
 
     def whole_from(self) -> int:
-        """The time (ms) at which the first full window has come."""
+        """The time (ms) at which the first window is complete."""
         return self._t0 + self._size
 
     def _open(self, instant: int, last: int) -> WindowLook:
@@ -94,14 +94,14 @@ class WindowLooks:
 
 
 class LandmarkLooks(WindowLooks):
-    """A landmark window: everything from t0 on, whatever the left border."""
+    """A landmark window: everything from t0 on."""
 
     def close(self, instant: int) -> WindowLook:
-        """The look at all arrivals when the window closes at an instant."""
+        """The window that closes at an instant."""
         return self.clock(instant)
 
     def whole_from(self) -> int:
-        """From the beginning: a landmark window is never partial."""
+        """t0: a landmark window is always complete."""
         return self._t0
 
     def _open(self, instant: int, last: int) -> WindowLook:
@@ -109,25 +109,25 @@ class LandmarkLooks(WindowLooks):
 
 
 class Ticking:
-    """Equally spaced instants, each given once."""
+    """Equally spaced instants, each returned once."""
 
     def __init__(self, first: int, step: int) -> None:
         self.next, self._step, self._first = first, step, first
 
     @property
     def passed(self) -> int | None:
-        """The last instant that was given or left out, ``None`` before the first."""
+        """The last instant that was returned or skipped; ``None`` before the first."""
         return self.next - self._step if self.next > self._first else None
 
     def up_to(self, limit: int) -> range:
-        """The instants up to ``limit`` (ms) that were not given before."""
+        """The instants up to ``limit`` (ms) that were not returned before."""
         instants = range(self.next, limit + 1, self._step)
         self.next += len(instants) * self._step
         return instants
 
 
 def clock_of(semantics: Semantics, t0: int) -> Ticking | None:
-    """The clock that drives reports when no close does: periods or time units; ``None`` for element-driven ticks."""
+    """The clock that drives reports without closes: periods or time units; ``None`` for element-driven ticks."""
     if semantics.period is not None:
         return Ticking(t0 + semantics.period, semantics.period)
     return Ticking(t0 + semantics.time_unit, semantics.time_unit) if semantics.tick is Tick.TIME else None
@@ -144,9 +144,9 @@ def closing(semantics: Semantics) -> bool:
 
 
 def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tuple[JoinPool, Sequence[KeptAnswer]]:
-    """Evaluators for queries with the same windows and static data, and what they have in common.
+    """Evaluators for queries with the same windows and static data, and the pool that they share.
 
-    Contents are looked at whole where few looks see one triple. ValueError for what they do not do.
+    Contents are evaluated as snapshots if few looks see a triple. ValueError for what is not supported.
     """
     first, empty = queries[0], semantics.empty_aggregate
     names = [f"<{window.name}>" for window in first.windows if window.name is not None]
@@ -174,7 +174,7 @@ def _kept(
     names: Sequence[Term],
     common: CommonGroups | None,
 ) -> KeptAnswer:
-    """The answer of a query, with the bags by whose changes alone it changes."""
+    """The answer of a query, with the bags that determine it."""
     bags: list[Bag] = []
 
     def leaf(request: BgpRequest) -> Take:
@@ -187,14 +187,14 @@ def _kept(
 
 
 def _ticks(queries: Sequence[ContinuousQuery], semantics: Semantics) -> bool:
-    """Whether each look at the one window is a tick that elements make, at which only its changes count."""
+    """Whether each look at the only window is an element-driven tick at which only changes matter."""
     driven = closing(semantics) or semantics.period is not None or semantics.tick is Tick.TIME
     any_change = isinstance(change_detector(queries, semantics), AnyChange)
     return not driven and any_change and _begins(queries, semantics) is not None
 
 
 def _begins(queries: Sequence[ContinuousQuery], semantics: Semantics) -> WindowBegins | None:
-    """The begins of the windows if there is one, whose content alone is looked at."""
+    """The beginnings of windows, if there is only one window and answers only depend on its content."""
     if queries[0].static or any(reads_time(query.form) for query in queries):
         return None
     if [window.window.kind for window in queries[0].windows] != ["time"]:
@@ -204,7 +204,7 @@ def _begins(queries: Sequence[ContinuousQuery], semantics: Semantics) -> WindowB
 
 
 def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
-    """Whether only closes (or periods) are looked at, few of which see the same triple, and nothing else is to join."""
+    """Whether there are only closes (or periods), few of which see the same triple, and no other data to join."""
     if query.static or reads_time(query.form) or any(window.window.kind != "time" for window in query.windows):
         return False
     if closing(semantics):
@@ -217,9 +217,9 @@ def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
 
 
 class TimeFrame:
-    """A time-based or landmark window; ``arrive`` takes what has come on its stream.
+    """A time-based or landmark window; ``arrive`` receives the arrivals of its stream.
 
-    The scope is that of its latest look, (t0, t0) before the first.
+    The scope is that of the latest look, (t0, t0) before the first.
     """
 
     def __init__(self, content: WindowContent, looks: WindowLooks, semantics: Semantics, t0: int) -> None:
@@ -229,32 +229,32 @@ class TimeFrame:
 
     @property
     def scope(self) -> tuple[int, int]:
-        """The borders that are named, ms."""
+        """The named borders, ms."""
         return self.look.start, self.look.end
 
     def tick(self, time: int) -> None:
-        """Look at ``time`` (ms), whose own arrivals are still to enter."""
+        """Move to ``time`` (ms), before its arrivals enter."""
         self._move(self.looks.tick(time))
 
     def clock(self, instant: int) -> None:
-        """Look at an instant of a clock."""
+        """Move to an instant of a clock."""
         self._move(self.looks.clock(instant))
 
     def close(self, instant: int) -> None:
-        """The window closes at an instant."""
+        """Close the window at an instant."""
         self._move(self.looks.close(instant))
 
     def forget_before(self, instant: int) -> None:
-        """Arrivals leave that no look from an instant of the clock (ms) on can see."""
+        """Remove arrivals that no look from an instant (ms) on can see."""
         look = self.looks.close(instant) if self._closes else self.looks.clock(instant)
         self.content.drop(look.first)
 
     def takes(self, time: int) -> bool:
-        """Whether the scope that was looked at last holds ``time`` (ms)."""
+        """Whether the latest scope includes ``time`` (ms)."""
         return time >= self.look.first
 
     def whole(self, instant: int) -> bool:
-        """Whether the first full window has come at an instant."""
+        """Whether the first window is complete at an instant."""
         return instant >= self.looks.whole_from()
 
     def _move(self, look: WindowLook) -> None:
@@ -280,7 +280,7 @@ class CountFrame:
         return (self._t0, self._t0) if span is None else (span[0], span[1] + self._after)
 
     def arrive(self, time: int, triples: Sequence[Triple], until: int | None) -> None:
-        """Triples of its stream have come."""
+        """Add triples of its stream."""
         for triple in triples:
             self._count += 1
             self.content.enter(time, (triple,), until)
@@ -288,32 +288,32 @@ class CountFrame:
 
     @property
     def closes(self) -> bool:
-        """Whether the triple that came last closes it."""
+        """Whether the last triple closes it."""
         return self._count >= self._first and (self._count - self._first) % self._slide == 0
 
     def tick(self, time: int) -> None:
-        """Look at ``time`` (ms)."""
+        """Move to ``time`` (ms)."""
         self.content.end(time)
 
     def clock(self, instant: int) -> None:
-        """Look at an instant of a clock: a half-open scope speaks of what came before."""
+        """Move to an instant of a clock; a half-open scope excludes arrivals at the instant."""
         self.content.end(instant - self._after)
 
     def close(self, instant: int) -> None:
-        """The window closes with a triple of this time (ms)."""
+        """Close the window with a triple of this time (ms)."""
         self.content.show()
         self.content.crop(self._size)
         self.content.end(instant)
 
     def forget_before(self, _instant: int) -> None:
-        """Triples leave by their number, not by their time."""
+        """Do nothing: triples leave by number, not by time."""
 
     def takes(self, _time: int) -> bool:
-        """A triple of any time is taken."""
+        """Always true: triples of any time are accepted."""
         return True
 
     def whole(self, _instant: int) -> bool:
-        """Whether as many triples as it may hold have come."""
+        """Whether the window is full."""
         return self._count >= self._size
 
 
@@ -322,9 +322,9 @@ Frame: TypeAlias = TimeFrame | CountFrame
 
 
 def frames(queries: Sequence[ContinuousQuery], semantics: Semantics, pool: JoinPool, t0: int) -> tuple[Frame, ...]:
-    """The windows of queries that have the same, each feeding its graph of the evaluator or seen by it whole.
+    """The windows of queries that share them, each feeding its graph of the evaluator or read by it as a whole.
 
-    Several that close each for itself are shown as of their latest closes, so what arrives waits for them.
+    Several windows that close independently are evaluated as of their latest closes, so arrivals wait for these.
     """
     windows = queries[0].windows
     kind = BufferedContent if closing(semantics) and len(windows) > 1 else WindowContent
@@ -348,19 +348,19 @@ class ReportInstant:
         self._fact: tuple[Triple, ...] = ()
 
     def move(self, instant: int) -> None:
-        """The next report is that of an instant (ms)."""
+        """Set the instant (ms) of the next report."""
         self._leave(self._fact)
         self._fact = (now_fact(instant),)
         self._enter(self._fact)
 
 
 def report_instant(queries: Sequence[ContinuousQuery], pool: JoinPool) -> ReportInstant | None:
-    """The instant of the reports, ``None`` where no query reads it."""
+    """The instant of reports as a fact; ``None`` if no query reads it."""
     return ReportInstant(*pool.feeds(NOW_GRAPH)) if any(uses_now(query.form) for query in queries) else None
 
 
 def _latest(queries: Sequence[ContinuousQuery], pool: JoinPool, graph: Term) -> Latest:
-    """The stamps of a graph that one of the queries asks for."""
+    """The time stamps of a graph that queries read."""
     predicates_seen: set[Term] | None = set()
     for query in queries:
         predicates = stamped_predicates(query.form, graph)
@@ -369,7 +369,7 @@ def _latest(queries: Sequence[ContinuousQuery], pool: JoinPool, graph: Term) -> 
 
 
 def _graph(seen: StreamWindow) -> Term | None:
-    """The graph that a window's content is."""
+    """The graph of a window's content."""
     return None if seen.name is None else f"<{seen.name}>"
 
 
@@ -387,14 +387,14 @@ Move: TypeAlias = Callable[[int], None]
 
 @dataclass(frozen=True, slots=True)
 class Hand:
-    """One clock, and what moves at its instants."""
+    """A clock, and what moves at its instants."""
 
     ticking: Ticking
     moves: tuple[Move, ...]
 
 
 class Clocks:
-    """Several clocks as one; ``next`` is the earliest instant (ms) that was not given yet."""
+    """Several clocks merged; ``next`` is the earliest instant (ms) not returned yet."""
 
     def __init__(self, hands: Sequence[Hand], due: Due) -> None:
         self._hands = tuple(hands)
@@ -403,15 +403,15 @@ class Clocks:
 
     @property
     def passed(self) -> int | None:
-        """The latest instant that was given or left out, ``None`` before the first."""
+        """The latest instant that was returned or skipped; ``None`` before the first."""
         return max((at for hand in self._hands if (at := hand.ticking.passed) is not None), default=None)
 
     def up_to(self, limit: int, still: Callable[[], bool] = lambda: False) -> Iterator[tuple[int, list[Move], bool]]:
-        """The instants up to ``limit`` (ms), each once: what moves, and whether a report may be due.
+        """The distinct instants up to ``limit`` (ms), with what moves then and whether a report may be due.
 
-        Only the last instant of a clock may report where the semantics says so. As soon as all is ``still``
-        the others are left out: what would have moved is moved to the last of them. Instants are made one by one, since
-        a jump in time has thousands of millions.
+        Under ``Due.LAST`` only the last instant of a clock may report. As soon as everything is ``still``, the others
+        are skipped, and windows move to the last of them. Instants are generated lazily, because a jump in time may
+        span billions of them.
         """
         pending = [(hand, hand.ticking.up_to(limit)) for hand in self._hands]
         self.next = self._earliest()
@@ -432,13 +432,13 @@ class Clocks:
 
 
 def _marked(hand: Hand, instants: range) -> Iterator[tuple[int, Hand, bool]]:
-    """The instants of a clock, and whether each is the last."""
+    """The instants of a clock, marking the last one."""
     final = instants[-1] if instants else 0
     return ((instant, hand, instant == final) for instant in instants)
 
 
 def clocks(query: ContinuousQuery, frames: Sequence[Frame], semantics: Semantics, t0: int) -> Clocks | None:
-    """The closes of a query's windows, or its one clock; ``None`` when elements alone drive the reports."""
+    """The closes of a query's windows, or its clock; ``None`` if only elements drive reports."""
     if closing(semantics):
         pairs = zip(query.windows, frames, strict=True)
         hands = [

@@ -1,4 +1,4 @@
-"""Elements that drive the reports, taken together: the ticks of a batch, what each of them sees, and its looks."""
+"""Element-driven reports in batches: the ticks of a batch, their contents and looks."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,14 +17,14 @@ from streamgauge.model.terms import Triple
 
 @dataclass(frozen=True, slots=True)
 class TickColumns:
-    """Triples in columns by their ticks: ``of``: the number of the tick of each; ``instants`` (ms) of ticks."""
+    """Triples in columns with their ticks: ``of`` has the tick of each triple, ``instants`` (ms) those of ticks."""
 
     triples: IdTriples
     of: Places
     instants: Places
 
     def one_by_one(self) -> list[tuple[int, tuple[Triple, ...]]]:
-        """The instants (ms) of ticks and their triples as texts."""
+        """The instants (ms) of ticks, with their triples as terms."""
         texts, borders = list(self.triples), self.of.searchsorted(np.arange(len(self.instants) + 1)).tolist()
         pairs = zip(self.instants.tolist(), borders, borders[1:], strict=False)
         return [(instant, tuple(texts[begin:end])) for instant, begin, end in pairs]
@@ -37,7 +37,7 @@ class TickColumns:
         non_empty: bool,
         look: Callable[[int], None],
     ) -> bool:
-        """Whether columns take them; they leave the pool where that is not worth it."""
+        """Process the ticks in columns; ``False``, after leaving columns, if that does not pay off."""
         if pool is None:
             return False
         if not pool.worth(len(self.triples)):
@@ -53,7 +53,7 @@ class TickColumns:
         return False
 
     def told(self, pool: ColumnJoins, frame: TimeFrame, look: Callable[[int], None]) -> bool:
-        """Have the pool join them, and look at each tick that changes something; whether columns took them."""
+        """Join the ticks in columns, and look at those with a change; ``False`` if columns refuse."""
         if not len(self.instants):
             return True
         assert pool.columns is not None
@@ -65,7 +65,7 @@ class TickColumns:
         return True
 
     def begun(self, pool: ColumnJoins, frame: TimeFrame, streaming: RelationToStream) -> bool:
-        """The same where the rows that begin are all that is sent."""
+        """``told`` for answers that only consist of rows that begin."""
         if not len(self.instants):
             return True
         assert pool.columns is not None
@@ -84,7 +84,7 @@ class TickColumns:
         return True
 
     def held(self, frame: TimeFrame) -> "TickColumns":
-        """Without the ticks at which nothing is held, which have no triples themselves."""
+        """The ticks without those at which the content is empty, which have no triples."""
         span = frame.content.span
         newest = np.full(len(self.instants), -(2**62) if span is None else span[1])
         np.maximum.at(newest, self.of, self.triples.times)
@@ -93,7 +93,7 @@ class TickColumns:
 
 
 def by_ticks(triples: IdTriples, tick: Tick, times: Places, borders: Places) -> TickColumns:
-    """The ticks of elements, which come at ``times`` (ms) and whose triples are parted by ``borders``."""
+    """The ticks of elements at ``times`` (ms), whose triples are delimited by ``borders``."""
     if tick is Tick.TUPLE:
         return TickColumns(triples, np.arange(len(triples)), triples.times)
     counts = np.diff(borders)
@@ -104,5 +104,5 @@ def by_ticks(triples: IdTriples, tick: Tick, times: Places, borders: Places) -> 
 
 
 def of_element(triples: IdTriples, tick: Tick, time: int) -> TickColumns:
-    """The ticks of one element, which comes at a time (ms)."""
+    """The ticks of one element at a time (ms)."""
     return by_ticks(triples, tick, np.array([time]), np.array([0, len(triples)]))

@@ -1,7 +1,7 @@
-"""The window driver: elements enter and leave the incremental evaluator as a Semantics value says, reports are sent.
+"""The window driver: elements enter and leave the incremental evaluator according to a Semantics value.
 
-Queries with the same windows, semantics and static data share one driver; others are driven side by side.
-``Admission`` guards a session: the elements that it takes, by their stream and by the order of time.
+Queries with the same windows, semantics and static data share one driver; others have separate ones.
+``Admission`` decides which elements a session accepts, by stream and order of time.
 """
 
 from collections import deque
@@ -39,14 +39,14 @@ if TYPE_CHECKING:
 
 
 class Admission:
-    """The streams of a query; elements of others are left out, and named at the end if none of its own came."""
+    """The streams of a query; elements of others are skipped, and reported at the end if there were no own ones."""
 
     def __init__(self, streams: Collection[str]) -> None:
         self.streams, self.heard = frozenset(streams), False
         self._foreign: str | None = None
 
     def takes(self, element: StreamElement, now: int | None = None) -> bool:
-        """Whether an element is of the query's streams; OutOfOrderError for one of them from before ``now`` (ms)."""
+        """Whether an element belongs to the query's streams; OutOfOrderError if it is before ``now`` (ms)."""
         if element.stream not in self.streams:
             self._foreign = element.stream
             return False
@@ -56,13 +56,13 @@ class Admission:
         return True
 
     def close(self) -> None:
-        """No more input; StreamNameError when elements came, but none of a stream that the query names."""
+        """End the input; StreamNameError if there were elements, but none of the query's streams."""
         if self._foreign is not None and not self.heard:
             raise StreamNameError(self.streams, self._foreign)
 
 
 def disorder(element: StreamElement, greatest: int) -> OutOfOrderError:
-    """The error for an element that is earlier than one before it, of ``greatest`` (ms), without a lateness bound."""
+    """The error for an element before the time ``greatest`` (ms) of an earlier one, without a lateness bound."""
     return OutOfOrderError(
         f"element {element.sequence} goes back from {greatest} to {element.time} ms: "
         "sort the stream or declare a lateness bound"
@@ -72,18 +72,18 @@ def disorder(element: StreamElement, greatest: int) -> OutOfOrderError:
 _EARLY = -(2**62)
 
 Arrive: TypeAlias = Callable[[int, Sequence[Triple], int | None], None]
-"""Takes triples of a time (ms) on, and until when they hold (ms)."""
+"""Receives triples with their time (ms) and end (ms)."""
 
 Arrived: TypeAlias = tuple[int, tuple[Frame, ...], Sequence[Triple], int | None]
-"""Time (ms), the windows of the stream, triples, until when (ms)."""
+"""Time (ms), the windows of the stream, triples, end (ms)."""
 
 
 class WindowDriver:
-    """Drives queries that have the same windows and static data; ``late`` counts elements that came too late to count.
+    """Drives queries with the same windows and static data; ``late`` counts late elements.
 
-    Times are ms. Reports are due as docs/semantics.md says: under window close (or periodic, or time-driven ticks) when
+    Times are ms. Reports are due as in docs/semantics.md: under window close (or periodic, or time-driven ticks) when
     time passes an instant, at a count-based window's triples, else at the ticks of the elements themselves. Elements of
-    streams that the query does not name are left out.
+    other streams are skipped.
     """
 
     def __init__(self, queries: Sequence[tuple[ContinuousQuery, Emit]], semantics: Semantics) -> None:
@@ -134,7 +134,7 @@ class WindowDriver:
         self._cut = self._next_cut(t0)
 
     def push(self, element: StreamElement) -> None:
-        """An element has come: what its time makes due is reported first."""
+        """Process an element; reports that its time makes due come first."""
         enter = self._direct.get(element.stream)
         if enter is not None and self._greatest <= element.time < self._due:
             self._greatest = element.time
@@ -160,14 +160,14 @@ class WindowDriver:
         self._come_with_watermark(self._greatest - bound)
 
     def _take_directly(self, element: StreamElement) -> None:
-        """The elements of a stream go to its one window without a detour as long as no report is due between them."""
+        """Pass elements of a stream directly to its only window while no report is due between them."""
         enters = self._enters.get(element.stream, ())
         if len(enters) == 1 and self._clocks is not None and element.time >= self._t0:
             self._direct[element.stream] = enters[0]
             self._due = min(self._clocks.next, self._cut)
 
     def push_batch(self, batch: "ElementBatch") -> None:
-        """Elements have come, in their order: in columns where changes are joined so."""
+        """Process elements in order, in columns if changes are joined that way."""
         times = batch.times
         rising = times[0] >= self._greatest and bool((times[1:] >= times[:-1]).all())
         if not rising or self.bounded:
@@ -188,7 +188,7 @@ class WindowDriver:
             self.push(element)
 
     def _enter_batch(self, batch: "ElementBatch", triples: "IdTriples", enters: tuple[Arrive, ...]) -> None:
-        """Elements enter together as far as no report is due between them."""
+        """Let elements enter together while no report is due between them."""
         times, clocks = batch.times, self._clocks
         assert clocks is not None
         at = int(times.searchsorted(self._t0))
@@ -202,7 +202,7 @@ class WindowDriver:
         self._greatest = int(times[-1])
 
     def _push_ticks(self, batch: "ElementBatch") -> None:
-        """Elements that drive the reports have come together: in columns from the first look on, if large enough."""
+        """Process a batch of elements that drive reports: in columns after the first look, if it is large enough."""
         at = 0
         for element in batch.elements() if not self._looked else ():
             self.push(element)
@@ -220,7 +220,7 @@ class WindowDriver:
             self.push(element)
 
     def _take_ticks(self, batch: "ElementBatch", first: int) -> None:
-        """The elements of a batch from one on are ticks in columns; the latest time of batch-driven ones waits."""
+        """Process the elements of a batch from ``first`` on as ticks in columns; batch-driven, the last time waits."""
         from streamgauge.incremental.drivers.ticks import by_ticks
 
         times, borders, frames = batch.times, batch.borders, self._of[batch.stream]
@@ -229,7 +229,7 @@ class WindowDriver:
         self._greatest = int(times[-1])
 
         def wait(begin: int, end: int) -> None:
-            """Elements of one time join those that wait."""
+            """Queue elements of one time."""
             self._batch.append((int(times[begin]), frames, numbered.part(int(borders[begin]), int(borders[end])), None))
 
         if self._tick_kind is Tick.BATCH:
@@ -246,7 +246,7 @@ class WindowDriver:
             wait(max(first, end), len(times))
 
     def _tick_in_columns(self, ticks: "TickColumns") -> None:
-        """Ticks in columns, or one by one where columns have left the pool or do so now."""
+        """Process ticks in columns, or one by one if the pool has left columns, or does so now."""
         frame, frames = self._frames[0], self._frames
         assert isinstance(frame, TimeFrame)
         if not len(ticks.instants):
@@ -261,7 +261,7 @@ class WindowDriver:
                 self._tick_with(time, frames, triples, None)
 
     def _look_at_tick(self, instant: int) -> None:
-        """Report what a tick in columns has changed."""
+        """Report a tick in columns."""
         frame = self._frames[0]
         assert isinstance(frame, TimeFrame)
         frame.look = frame.looks.tick(instant)
@@ -269,7 +269,7 @@ class WindowDriver:
             self._report(instant, frame.scope)
 
     def _admits(self, element: StreamElement) -> bool:
-        """Whether an element is of the query's streams; the first one begins the windows."""
+        """Whether an element belongs to the query's streams; the first one begins the windows."""
         if not self._admission.takes(element):
             return False
         self._heard = True
@@ -278,7 +278,7 @@ class WindowDriver:
         return True
 
     def advance(self, time: int) -> None:
-        """Nothing earlier than ``time`` will come, and what is at it has come: reports up to it are due."""
+        """Advance time: all elements up to ``time`` have arrived, so reports up to it are due."""
         if not self._begun:
             return
         self._greatest = max(self._greatest, time)
@@ -289,22 +289,22 @@ class WindowDriver:
 
     @property
     def reporting(self) -> Emit | None:
-        """The taker of the answer that is being evaluated."""
+        """The receiver of the answer that is being evaluated."""
         return self._reports.reporting
 
     @property
     def bounded(self) -> bool:
-        """Whether elements may be out of order, within a bound."""
+        """Whether elements may be out of order within a bound."""
         return self._semantics.lateness is not None
 
     def close(self) -> None:
-        """No more input, nothing further is due; StreamNameError when elements came, but not one that is asked for."""
+        """End the input; StreamNameError if there were elements, but none of the query's streams."""
         self._batch.clear()
         self._held.clear()
         self._admission.close()
 
     def _come_with_watermark(self, watermark: int) -> None:
-        """The watermark has come to a time; only looks at instants of a clock wait for what may still come at it."""
+        """Advance the watermark; only looks at instants of a clock wait for further elements at that time."""
         if self._clocks is None:
             self._release(watermark)
         self._come_to(watermark)
@@ -334,7 +334,7 @@ class WindowDriver:
             self._report_up_to(time if self._half_open else time - 1)
 
     def _next_cut(self, time: int) -> int:
-        """Begin a new pane at a time (ms), where the evaluator joins panes; the time of the next one."""
+        """Begin a new pane at a time (ms), if the evaluator joins panes; the time of the next one."""
         following = self._pool.cut(time, self._t0)
         return NEVER if following is None else following
 
@@ -351,7 +351,7 @@ class WindowDriver:
             self._count(time, self._of[element.stream], triples, until)
 
     def _tick_with(self, time: int, frames: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
-        """Advance to an element that drives reports; where triples are the arrivals, an empty element is not a tick."""
+        """Process an element that drives reports; if triples are the ticks, an empty element is none."""
         if self._counting and not triples:
             return
         pool = self._pool.in_columns
@@ -375,13 +375,13 @@ class WindowDriver:
                 self._batch.append((time, frames, triples, until))
 
     def _tick_alone(self, time: int, arrived: Sequence[Sequence[Triple]], pool: "ColumnJoins") -> None:
-        """One element, or what waited at one time, while columns are in use."""
+        """Process one element, or what waited at one time, in columns."""
         from streamgauge.incremental.drivers.ticks import of_element
 
         self._tick_in_columns(of_element(pool.together(time, arrived), self._tick_kind, time))
 
     def _grow(self, time: int, frames: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
-        """Batch-driven, where rows only become more at one time: they go out with each element."""
+        """Batch-driven, if rows are only added within one time: they are sent with each element."""
         if time != self._ticked:
             self._ticked = time
             self._tick(time, [(time, frames, triples, until)])
@@ -393,7 +393,7 @@ class WindowDriver:
             self._look(time)
 
     def _follow(self, time: int, frames: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
-        """Tick with each triple; at a time that was looked at only those that reach a pattern are worth a look."""
+        """Tick with each triple; at a time already evaluated, only triples that match a pattern need a look."""
         if triples and time != self._ticked:
             self._ticked = time
             self._tick(time, [(time, frames, triples[:1], until)])
@@ -405,7 +405,7 @@ class WindowDriver:
                 self._look(time)
 
     def _count(self, time: int, frames: tuple[Frame, ...], triples: tuple[Triple, ...], until: int | None) -> None:
-        """An element comes where its triples may close count-based windows."""
+        """Process an element whose triples may close count-based windows."""
         counting = [frame for frame in frames if isinstance(frame, CountFrame)]
         for frame in frames:
             if not isinstance(frame, CountFrame):
@@ -420,7 +420,7 @@ class WindowDriver:
                 self._look(time)
 
     def _finish_batch(self, until: int) -> None:
-        """Batch-driven: everything at one time is one tick, once nothing more can come at it."""
+        """Batch-driven: all elements of one time are one tick, once the time is complete."""
         batch = self._batch
         while batch and batch[0][0] <= until:
             time = batch[0][0]
@@ -446,7 +446,7 @@ class WindowDriver:
             self._look(time)
 
     def _report_up_to(self, limit: int) -> None:
-        """Report the instants of the clocks up to ``limit``."""
+        """Report at the instants of the clocks up to ``limit``."""
         ticking = self._clocks
         assert ticking is not None
         jump = ticking.next, limit
@@ -463,7 +463,7 @@ class WindowDriver:
                 frame.forget_before(ticking.next)
 
     def _still(self, first: int, limit: int) -> bool:
-        """Nothing is held or held back up to ``limit`` (ms), and nothing is sent for that; TimeJumpError."""
+        """Whether contents and queues are empty up to ``limit`` (ms) and nothing is sent for that; TimeJumpError."""
         if (self._held and self._held[0][0] <= limit) or not all(frame.content.still for frame in self._frames):
             return False
         if self._nothing > 1 and not self._silent:
@@ -471,14 +471,14 @@ class WindowDriver:
         return self._quiet or self._silent
 
     def _counts(self, instant: int) -> bool:
-        """Whether an instant at which something is looked at is one that may report."""
+        """Whether a look at an instant may report."""
         semantics, t0 = self._semantics, self._t0
         if self._closing:
             return semantics.period is None or (instant > t0 and (instant - t0) % semantics.period == 0)
         return instant >= t0 and (semantics.partial_head or any(frame.whole(instant) for frame in self._frames))
 
     def _look(self, instant: int) -> None:
-        """Report unless the strategies about content say otherwise; changes are counted from here on."""
+        """Report, unless a strategy about content forbids it; changes count from here on."""
         changed = True in [frame.content.settle() for frame in self._frames]
         holding = True in [frame.content.held for frame in self._frames]
         if not changed or (self._non_empty and not holding):

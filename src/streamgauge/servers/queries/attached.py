@@ -192,10 +192,10 @@ def _below(url: str, allowed: str) -> bool:
 
 
 class _Feeding:
-    """A source on its way into a stream: one thread reads, another publishes what has come, as soon as it has.
+    """Feeds a stream from a source: one thread reads, another publishes elements as soon as they arrive.
 
-    The reader waits while queries cannot keep up, and while the source is ``paused``. Elements that come
-    meanwhile stay with the transport: a file waits, a broker queues.
+    The reader waits while queries cannot keep up, and while the source is ``paused``. Meanwhile, elements stay
+    with the transport: in the file, or in the broker's queue.
     """
 
     def __init__(
@@ -275,7 +275,7 @@ class _Feeding:
             _LOG.warning("%s", self.gap, extra=fields(stream=self._stream, source=self.url))
 
     def _run(self) -> None:
-        """Publish what was read until there is no more."""
+        """Publish what was read until the source ends."""
         try:
             while batch := self._next():
                 self._publish(batch)
@@ -316,7 +316,7 @@ class _Feeding:
                 return
 
     def _note_place(self, time: int, place: object, _readers: int) -> None:
-        """The place in the source becomes durable with what came up to it."""
+        """The position in the source becomes durable together with the elements before it."""
         position = self._source.position(place) if isinstance(self._source, Resumable) and place is not None else None
         self.noted = {"url": self.address, "position": position, "time": time}
         if self._queries.journal is not None:

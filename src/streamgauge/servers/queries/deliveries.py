@@ -26,7 +26,7 @@ LEAVE_S: Final = 1.0
 """Seconds that sinks may take to end, all together: a service ends within 5."""
 
 BEAT_S: Final = 1.0
-"""How often a sink without answers is looked at."""
+"""Seconds between checks of a sink without answers."""
 
 OWNER: Final = "sinks of the service"
 """The identity of subscriptions for sinks."""
@@ -37,10 +37,10 @@ OpenSink: TypeAlias = Callable[[str], Sink]
 
 
 class AnswerDelivery:
-    """The answers of a query on their way to the sink of a URL, in a thread of its own.
+    """Delivers the answers of a query to the sink of a URL, in a separate thread.
 
-    ``number`` is that of the last answer that arrived, ``undelivered`` counts those that did not, ``fault`` says why
-    the sink is away, empty while it takes answers.
+    ``number`` is that of the last delivered answer, ``undelivered`` counts lost ones, ``fault`` says why the sink is
+    unavailable (empty while it accepts answers).
     """
 
     def __init__(self, queries: Queries, query: str, url: str, open_: OpenSink) -> None:
@@ -146,7 +146,7 @@ class AnswerDelivery:
                 self._woken.wait(BEAT_S)
 
     def _settle(self, sink: Sink, number: int) -> None:
-        """Note that all answers up to a number have arrived, or are told as undelivered."""
+        """Record that all answers up to a number were delivered, or reported as undelivered."""
         if isinstance(sink, Settling):
             while (delivery := sink.settle(BEAT_S)).waiting:
                 self.fault = delivery.why or ""

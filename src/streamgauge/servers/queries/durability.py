@@ -1,8 +1,8 @@
-"""The journal of a service: what is published, registered and answered becomes durable together, then it is told.
+"""The journal of a service: publications, registrations and answers become durable together before they are confirmed.
 
-Whatever happens is noted in its order, and a thread writes all that was noted since, as one change of the state. A
-publication is acknowledged and an answer told when the change that has it is durable. Where the disk refuses, nothing
-new is taken, and what was noted is written once there is room.
+Events are recorded in order, and a thread writes all events recorded so far as one transaction. A publication is
+acknowledged, and an answer sent, once its transaction is durable. If the disk fails, new events are refused, and
+recorded ones are written as soon as there is space.
 """
 
 from collections import deque
@@ -45,11 +45,11 @@ GATHER_S: Final = 0.04
 1.5% of a core at this distance. They wait so long for their acknowledgement at most, and the write itself."""
 
 PROGRESS_S: Final = 1.0
-"""How long what queries have answered may wait to be written by itself: a service that goes on answers it again."""
+"""Seconds that answers may wait to be written on their own; a restarted service would answer them again."""
 
 
 QUIET_ITEMS: Final = 1000
-"""Items that nobody waits for and that are written all the same."""
+"""Number of items that are written even if nobody waits for them."""
 
 WALL: Final = ""
 """The stream of the advances of the wall clock."""
@@ -75,9 +75,9 @@ class _Noted:
 
 
 class ServiceJournal:
-    """Notes what happens and writes it in a thread of its own; thread-safe.
+    """Records events and writes them in a separate thread; thread-safe.
 
-    ``trouble`` says why nothing can be written, ``fault`` why nothing will be any more.
+    ``trouble`` says why nothing can be written at the moment, ``fault`` why nothing ever will.
     """
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
@@ -112,7 +112,7 @@ class ServiceJournal:
 
     @property
     def age(self) -> float:
-        """Seconds since what is noted now waits, 0 where nothing does."""
+        """Seconds for which the oldest recorded event has waited, 0 if none waits."""
         with self._changed:
             return self._clock() - self._written_at if self._tickets > self._written else 0.0
 
@@ -156,7 +156,7 @@ class ServiceJournal:
         return self._next
 
     def answered(self, running: RegisteredQuery, item: int, line: bytes) -> None:
-        """A query has an answer to an item: subscribers are told of it when it is durable."""
+        """Record a query's answer to an item; subscribers receive it once it is durable."""
         with self._changed:
             change = self._noted.change
             self._numbers[running.name] = number = self._numbers.get(running.name, 0) + 1
@@ -176,7 +176,7 @@ class ServiceJournal:
                     self._noted.change.records["begun", member.name] = {"t0": t0, "since": since}
 
     def ended(self, members: Sequence[AnsweredQuery], end: End) -> None:
-        """Queries have ended by themselves: they need no items any more, and the next service says why."""
+        """Record queries that ended by themselves: they need no more items, and a restart reports the reason."""
         with self._changed:
             for name in (member.name for member in members if isinstance(member, RegisteredQuery)):
                 self._noted.first.append(partial(self.state.forget, name))
@@ -239,7 +239,7 @@ class ServiceJournal:
             return self._noticed()
 
     def keep_key(self, key: RetryKey, items: int, readers: int) -> None:
-        """The key of a publication, with what it came to."""
+        """Record the key of a publication, with its result."""
         with self._changed:
             name = f"{self._next:020}"
             self._keys.append(name)
@@ -258,7 +258,7 @@ class ServiceJournal:
             return self._tickets
 
     def wait(self, ticket: int, patience: float) -> None:
-        """Wait until what was noted is durable; NotDurableError where it is not within ``patience`` (s)."""
+        """Wait until everything recorded is durable; NotDurableError after ``patience`` (s)."""
         with self._changed:
             self._waiting += 1
             met = self._durable.wait_for(lambda: self._written >= ticket or bool(self.fault), patience)
@@ -273,7 +273,7 @@ class ServiceJournal:
             raise NotWrittenError(why)
 
     def close(self, patience: float) -> None:
-        """Write what was noted, as long as that takes no more than ``patience`` (s), and close the files."""
+        """Write everything recorded, within ``patience`` (s), and close the files."""
         with self._changed:
             self._ending = True
             self._changed.notify_all()
@@ -329,7 +329,7 @@ class ServiceJournal:
                 return progress
 
     def _write(self, noted: _Noted, processed: dict[str, int]) -> bool:
-        """Whether it was written, however long the disk refuses; false at the end and for a damaged file."""
+        """Write, retrying while the disk fails; ``False`` at the end and for a damaged file."""
         while True:
             try:
                 self.state.write(noted.change, ItemColumns.of_taken(noted.items), processed)

@@ -1,6 +1,6 @@
-"""A folder of queries: each file is registered under its name, and what changes there changes here.
+"""A folder of queries: each file is registered under its name, and changes of files are applied.
 
-A file that cannot be used is refused alone. Where it was registered before, the query as it was goes on.
+An invalid file is refused without affecting others; if it was registered before, the previous query continues.
 """
 
 from collections.abc import Callable, Mapping
@@ -19,7 +19,7 @@ OWNER: Final = "queries folder"
 """The identity that queries of the folder belong to."""
 
 LOOK_S: Final = 1.0
-"""How often the folder is looked at; a file is read when two looks in a row see the same."""
+"""Seconds between scans of the folder; a file is read once two scans in a row see the same."""
 
 _LOG = getLogger(__name__)
 
@@ -73,7 +73,7 @@ class QueryFolder:
         return name in self._registered
 
     def look(self, *, at_once: bool = False) -> None:
-        """Register what is new, replace what has changed, end what is gone; ``at_once`` without a second look."""
+        """Register new files, replace changed ones, end deleted ones; with ``at_once``, without a second scan."""
         with self._lock:
             files = {file.stem: file for file in sorted(self._folder.glob("*.rq"))}
             for name in self._registered.keys() - files.keys():

@@ -1,10 +1,10 @@
-"""Queries that are answered together: a group has one session of its engine, over one log of items.
+"""Queries answered together: a group has one session of its engine, over one log of items.
 
-The questions of a worker read the same streams through the same windows, which the engine then keeps once. Questions
-that have seen the same items are a group. A session can be begun anew over the items that the log keeps, because from
-those it reaches the same state (``servers/durable/needs.py``): without a query that costs too much, or together with
-queries that came later, once no window holds an item that these have not seen. Answers that were given are not given
-again. A service that begins again does the same with the items of its journal.
+The questions of a worker read the same streams through the same windows, which the engine stores once. Questions that
+have seen the same items form a group. A session can be restarted from the items in the log, because they lead to the
+same state (``servers/durable/needs.py``): without a query that costs too much, or together with queries that joined
+later, once no window contains an item that these have not seen. Answers that were sent are not sent again. A restarted
+service does the same with the items of its journal.
 """
 
 from collections import deque
@@ -35,9 +35,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A query as it was asked: its text, what it means, and how; ``output`` is the IRI of the stream of its answers.
+    """A question: a query's text and meaning, with its options; ``output`` is the IRI of the stream of its answers.
 
-    ``t0`` in ms where it was asked for; ``wall`` lets time pass by the service's clock. The text is not compared: equal
+    ``t0`` in ms if requested; ``wall`` lets time pass by the service's clock. The text is not compared: equal
     questions have the same answers to the same input.
     """
 
@@ -50,9 +50,9 @@ class Question:
     wall: bool = False
 
     def shares(self, engine: Engine) -> bool:
-        """Whether it may share a session with others: the engine can, and its state follows from recent elements.
+        """Whether it may share a session: the engine can, and its state follows from recent elements.
 
-        A query whose answers are a stream waits for those that read it, who would wait for it in the same session.
+        A query whose answers are a stream waits for its readers, which would wait for it in the same session.
         """
         together = getattr(engine, "start_all", None) is not None and self.output is None
         timed = all(window.window.kind == "time" for window in self.query.windows)
@@ -79,7 +79,7 @@ def _times(item: Taken) -> Sequence[int]:
 
 
 class WindowEstimate:
-    """An estimate of how many triples the windows of a query hold."""
+    """An estimate of the number of triples in the windows of a query."""
 
     def __init__(self, query: ContinuousQuery) -> None:
         kinds = [(window.window.kind, window.window.size) for window in query.windows]
@@ -95,7 +95,7 @@ class WindowEstimate:
         return self._all if self._landmark else self._within + min(self._counted, self._all)
 
     def take(self, time: int, triples: int) -> None:
-        """So many triples enter, the last at a time (ms), what is out of every window leaves."""
+        """Count triples that enter, the last at a time (ms), and drop those outside of every window."""
         self._all += triples
         if self._size:
             self._within += triples
@@ -121,10 +121,10 @@ class AnsweredQuery(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Resumption:
-    """How far a query came in a process before: it saw the items from the number ``start`` on.
+    """The progress of a query in an earlier process: it has seen the items from number ``start`` on.
 
-    ``begun`` has the t0 and ``since`` (ms) of its session, ``latest`` the time (ms) of the latest element that it has
-    answered. ``over`` says why it ended there, ``None`` where it goes on.
+    ``begun`` has the t0 and ``since`` (ms) of its session, ``latest`` the time (ms) of the latest answered element.
+    ``over`` says why it ended there, ``None`` if it continues.
     """
 
     start: int
@@ -146,7 +146,7 @@ class Progress(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """Counts of a question: elements, those that came too late, the greatest time (ms), estimated bytes."""
+    """Counts of a question: elements, late ones, the greatest time (ms), estimated bytes."""
 
     elements: int
     late: int
@@ -199,7 +199,7 @@ class SharedEvaluation:
         self.members = (*self.members, member)
 
     def end(self) -> None:
-        """It is evaluated no more."""
+        """Stop evaluating it."""
         self._last = self.counts
 
     def move(self, group: "EvaluationGroup") -> None:
@@ -233,11 +233,11 @@ class GroupContext:
 
 
 class EvaluationGroup:
-    """Questions with the same windows that have seen the same items, those of a log from the place ``start`` on.
+    """Questions with the same windows that have seen the same items: those of a log from position ``start`` on.
 
-    ``apart``: it was parted from others and is not joined with any again. ``lacking``: it needs items that the log does
-    not have, until the log begins at ``start``. ``answered`` is the number of the last item whose answers were noted,
-    -1 where there is none; ``noted``: so was ``begun``.
+    ``apart``: it was split from others and is never merged again. ``lacking``: it needs items that the log does not
+    have, until the log begins at ``start``. ``answered`` is the number of the last item whose answers were recorded,
+    -1 if none; ``noted``: ``begun`` was recorded too.
     """
 
     def __init__(self, context: GroupContext, question: Question, start: int) -> None:
@@ -273,7 +273,7 @@ class EvaluationGroup:
         return self._evaluations[-1]
 
     def behind(self, log: ItemLog) -> bool:
-        """Whether items of a log are to be answered, or those before them to be taken in."""
+        """Whether items of a log are still to be answered or replayed."""
         return self.progress.next < log.end or (self.session is None and self.start < self.progress.next)
 
     def resume(self, begun: tuple[int, int | None] | None, place: int, answered: int) -> None:
@@ -285,7 +285,7 @@ class EvaluationGroup:
         self.answered = number
 
     def anew(self, evaluations: Sequence[SharedEvaluation], *, apart: bool = False) -> "EvaluationGroup":
-        """A group that goes on where this one is, of its evaluations or others that have come as far."""
+        """A group that continues from here, with its evaluations or others at the same position."""
         group = EvaluationGroup(self._context, self._question, self.start)
         group.progress = Progress(self.progress.next, greatest=self.progress.greatest)
         group.begun, group.need, group._admitted, group.apart = self.begun, self.need, self._admitted, apart
@@ -307,7 +307,7 @@ class EvaluationGroup:
 
     @property
     def size(self) -> int:
-        """How many questions it evaluates, those that have ended included."""
+        """The number of its questions, including ended ones."""
         return len(self._evaluations)
 
     @property
@@ -400,7 +400,7 @@ class EvaluationGroup:
         return min((time for time in times if time is not None), default=None) if None not in times else None
 
     def settle(self) -> None:
-        """All items have been answered: what came long before is needed no more."""
+        """All items have been answered: old ones are no longer needed."""
         if self.progress.greatest is not None:
             self.need.take(self.progress.greatest)
 
@@ -441,7 +441,7 @@ class EvaluationGroup:
         return Progress(place, elements, out_of_order, last if greatest is None else max(greatest, last))
 
     def _bound(self) -> None:
-        """QueryLimitError where one question holds more than it may, answers included."""
+        """QueryLimitError if a question exceeds its memory, answers included."""
         limit = self._context.limits.memory
         if self.memory + self._kept <= limit or self.replays:
             return
@@ -451,5 +451,5 @@ class EvaluationGroup:
             raise QueryLimitError(f"it would hold more than {limit} MiB: make its windows or its answers smaller")
 
     def note(self, kept: int) -> None:
-        """Answers of so many bytes are kept for one of its questions."""
+        """Count the bytes of the stored answers of a question."""
         self._kept = max(self._kept, kept)

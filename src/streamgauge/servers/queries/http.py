@@ -82,7 +82,7 @@ from streamgauge.sources import SourceError
 
 
 def status(running: RegisteredQuery) -> dict[str, object]:
-    """One query: what was asked, how it goes, sizes in bytes and counts since its registration."""
+    """One query: its registration, its state, sizes in bytes and counts since its registration."""
     question = running.question
     return {
         "id": running.name,
@@ -107,10 +107,10 @@ PROMPT_BYTES: Final = 2**15
 """The largest body of lines that the event loop itself reads and hands out (``benchmarks.service --parts posts``)."""
 
 PATIENCE_S = 5.0
-"""How long a publisher waits for room before it is told to come again."""
+"""Seconds that a publisher waits for capacity before it is asked to retry."""
 
 CLOSE_S = 1.0
-"""Seconds that queries may take to end what they do when the service ends, which it does within 5."""
+"""Seconds for queries to finish when the service stops, which takes at most 5 s."""
 
 REFUSALS: Final[dict[type[Exception], int]] = {
     **STATUS,
@@ -156,7 +156,7 @@ def application(
     """The service for a core; ``allowed`` are the URLs below which sources may be attached.
 
     Pages of ``origins`` may use the service. The operator feeds streams from ``sources``, (stream, URL), and registers
-    the queries of ``folder``, which see all of them. ``run`` tells the numbers of answers from those of other runs.
+    the queries of ``folder``, which see all of them. ``run`` distinguishes the numbers of answers of different runs.
     """
     if folder is not None:
         folder.look(at_once=True)
@@ -237,9 +237,9 @@ class QueryService:
 
     @asynccontextmanager
     async def lifespan(self, _app: Starlette) -> AsyncIterator[None]:
-        """Time passes while the service is up; in the end sources are let go and queries end.
+        """Time passes while the service runs; at the end, sources are closed and queries end.
 
-        Parsers are imported before: beside requests that would hold all of them up.
+        Parsers are imported first, because importing them during requests would block all of these.
         """
         await run_in_threadpool(load_parsers)
         tasks = [asyncio.create_task(self._tick()), asyncio.create_task(self._look())]
@@ -258,7 +258,7 @@ class QueryService:
             await run_in_threadpool(self._queries.tick)
 
     async def _look(self) -> None:
-        """Sources that failed, and the folder of queries, are looked at now and then."""
+        """Failed sources, and the folder of queries, are checked periodically."""
         while True:
             await asyncio.sleep(LOOK_S)
             await run_in_threadpool(self._attached.look)
@@ -323,7 +323,7 @@ class QueryService:
         await converse(websocket, subscription, message, signal, hear, anew=after == events.ANEW)
 
     async def streams(self, _request: Request) -> Response:
-        """All streams: how many elements came, which queries read them or write them, and what is attached."""
+        """All streams: numbers of elements, the queries that read or write them, and attached sources."""
         attached = self._attached.status()
         listing = [
             {

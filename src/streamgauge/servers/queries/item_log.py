@@ -48,7 +48,7 @@ class ItemLog:
 
 
 STEPS: Final = 16
-"""Slices of a batch in columns, after each of which the need of its queries is updated."""
+"""Slices of a batch in columns; after each, the needs of its queries are updated."""
 
 
 def times_reached(item: Taken) -> Iterator[int]:

@@ -8,12 +8,12 @@ class QueryLimits:
     """Bounds; sizes in bytes unless named otherwise, times in seconds. ``None`` is no bound.
 
     An identity may have ``queries`` and ``subscribers``, and send ``elements_per_second``.
-    ``waiting`` elements may wait for a query before publishers are slowed; ``kept`` answers (of ``kept_bytes``) of a
-    query can be resumed from, and a subscriber that is ``lag`` of them behind is left. ``memory`` bounds what one query
-    is estimated to hold: its static data, what its windows hold, its kept answers. ``seconds`` of CPU are what one
-    element, and what is due because of it, may take, and ``growth`` what the process may grow by meanwhile, beyond what
-    windows are estimated to hold; a query is understood in ``seconds``, while ``registrations`` of others wait. Time
-    may come past ``jump`` reports at once.
+    ``waiting`` elements may be queued for a query before publishers are slowed down; ``kept`` answers (of
+    ``kept_bytes``) of a query can be resumed from, and a subscriber that is ``lag`` answers behind is disconnected.
+    ``memory`` bounds the estimated size of a query: its static data, windows and stored answers. ``seconds`` of CPU
+    bound an element with the reports that it makes due, and ``growth`` the growth of the process meanwhile, beyond the
+    estimated size of windows; a query is parsed within ``seconds``, while ``registrations`` of others wait. Time may
+    advance past at most ``jump`` reports at once.
     """
 
     queries: int = 100
@@ -45,7 +45,7 @@ class QueryLimitError(ValueError):
 
 
 class QueriesBusyError(RuntimeError):
-    """The service takes no more just now; ``after`` is when to come again, in seconds."""
+    """The service is at capacity; retry ``after`` seconds."""
 
     def __init__(self, sentence: str, after: float) -> None:
         super().__init__(sentence)

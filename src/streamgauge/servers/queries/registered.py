@@ -21,10 +21,10 @@ Pass: TypeAlias = Callable[[Answer], None]
 
 
 class RegisteredQuery:
-    """A query being answered. Thread-safe; ``fault`` says why it ended, empty while it runs.
+    """A running query. Thread-safe; ``fault`` says why it ended, empty while it runs.
 
-    ``worker`` answers it; ``evaluation`` is its own part of that, and of those that ask the same, from the same element
-    on. Items up to the number ``processed`` were answered by a process before.
+    ``worker`` answers it; ``evaluation`` is its part of that, shared with equal queries registered at the same element.
+    Items up to the number ``processed`` were answered by an earlier process.
     """
 
     def __init__(self, name: str, question: Question, limits: QueryLimits, passing: Pass) -> None:
@@ -37,7 +37,7 @@ class RegisteredQuery:
 
     @property
     def done(self) -> bool:
-        """Whether it has answered all that was handed out, or will answer no more."""
+        """Whether it has answered everything so far, or has ended."""
         return self.worker.idle or self.evaluation.over
 
     @property
@@ -78,12 +78,12 @@ class RegisteredQuery:
         self.hand_on(answer)
 
     def hand_on(self, answer: Answer) -> None:
-        """An answer goes to those that read the query's output."""
+        """Send an answer to the readers of the query's output."""
         if self.question.output is not None:
             self._passing(answer)
 
     def end(self, end: End) -> None:
-        """Stop; subscribers are told why."""
+        """Stop, and notify subscribers of the reason."""
         self.worker.leave(self.evaluation, self)
         self.over(end)
 

@@ -56,14 +56,14 @@ class UnknownQueryError(KeyError):
 
 
 class ConflictError(ValueError):
-    """Two things that cannot be at once; the sentence names both."""
+    """A request that conflicts with the current state; the message names both."""
 
 
 class Queries:
     """Running queries by name, and the streams that feed them. Thread-safe.
 
-    ``load`` gives an engine by name, ``engines`` are those that may be asked for, the first unless named. ``clock`` is
-    the wall clock in ms, ``steady`` one in seconds that never goes back.
+    ``load`` returns an engine by name, ``engines`` are the available ones, the first by default. ``clock`` returns the
+    wall time in ms, ``steady`` monotonic seconds.
     """
 
     def __init__(
@@ -96,9 +96,9 @@ class Queries:
             journal.start(self._progress)
 
     def register(self, request: QueryRegistration, owner: str = OPEN, name: str = "") -> RegisteredQuery:
-        """Begin to answer a query of an identity; it sees what is published from now on.
+        """Register a query of an identity; it sees everything published from now on.
 
-        It has the ``name``, else the next number. QueryError, RequestError, RefusedError, LimitError, TooMuchError or
+        Its name is ``name``, or the next number. QueryError, RequestError, RefusedError, LimitError, TooMuchError or
         ConflictError say why not.
         """
         with self._understanding:
@@ -171,7 +171,7 @@ class Queries:
         return QueryWorker(name, question, self._load(question.engine), self.limits, durability)
 
     def _answered(self, number: int, emitted: Sequence[EmittedAnswer], done: Callable[[], None]) -> None:
-        """An item has caused answers: they are noted together with what other queries read of them."""
+        """Record the answers to an item together with what other queries read of them."""
         assert self.journal is not None
         told = [
             (member, answer, line)
@@ -247,7 +247,7 @@ class Queries:
                 raise QueryLimitError(f"{self.limits.queries} queries are registered already: deregister one first")
 
     def _shared_with(self, query: ContinuousQuery) -> list[Triple]:
-        """The shared data that a query names; RequestError where it names what is not there, and brings nothing."""
+        """The shared data that a query names; RequestError if it does not exist."""
         with self._lock:
             unknown = [name for name in query.background if name not in self._shared]
             if unknown and not query.static:
@@ -271,7 +271,7 @@ class Queries:
             seen.add(stream)
 
     def deregister(self, name: str, require: Callable[[RegisteredQuery], None] = lambda _: None) -> None:
-        """End a query; its subscribers are told. UnknownQueryError, or what ``require`` raises of the query."""
+        """End a query and notify its subscribers. UnknownQueryError, or an error of ``require`` about the query."""
         with self._lock:
             running = self.query(name)
             require(running)
@@ -327,9 +327,9 @@ class Queries:
         triples: tuple[Triple, ...],
         require: Callable[[tuple[Triple, ...] | None], None] = lambda _: None,
     ) -> None:
-        """Static data for every query that names it from now on; LimitError when it is too much.
+        """Set static data for queries that name it from now on; LimitError if it is too large.
 
-        ``require`` looks at what has the name before (``None``: nothing), and may refuse.
+        ``require`` checks the previous data of that name (``None`` if there is none), and may refuse.
         """
         with self._lock:
             require(self._shared.get(name))
@@ -378,7 +378,7 @@ class Queries:
 
     @contextmanager
     def at_once(self) -> Iterator[bool]:
-        """A block within which ``publish`` waits neither for a thread nor for a disk, where it is told so."""
+        """A block in which ``publish`` does not wait for threads or disks, if so requested."""
         free = self.journal is None and self._lock.acquire(blocking=False)
         try:
             yield free
@@ -418,7 +418,7 @@ class Queries:
                 worker.hear(stream, own)
 
     def _pass(self, name: str, answer: Answer) -> None:
-        """An answer becomes an element of the query's output; the query waits for those that read it."""
+        """Publish an answer as an element of the query's output; the query waits for its readers."""
         with self._lock:
             running = self._running.get(name)
             if running is None or running.question.output is None:
@@ -430,7 +430,7 @@ class Queries:
             self._hand_out(stream, [as_element(answer, stream, 0)], self._readers(stream)[0])
 
     def _await_readers(self, running: RegisteredQuery) -> None:
-        """Wait until those that read a query's answers can take more; not for one that has ended."""
+        """Wait until the readers of a query's answers have capacity; ended ones do not count."""
         output = running.question.output
         with self._lock:
             workers = self._readers(output)[0] if output is not None else ()
@@ -469,18 +469,18 @@ class Queries:
                     work.pass_time(now, number)
 
     def settle(self, timeout: float) -> bool:
-        """Wait until all that was published has been taken in by all queries."""
+        """Wait until all queries have processed everything published."""
         end, known = self._steady() + timeout, _workers(self.queries())
         return all(work.settle(max(0.0, end - self._steady())) for work in known for _ in known)
 
     def leave(self) -> None:
-        """The service is about to end: nothing is taken any more, subscribers are told."""
+        """The service is stopping: refuse new items, and notify subscribers."""
         self._closed = True
         for running in self.queries():
             running.answers.end(End("the service is ending"))
 
     def close(self, why: str, patience: float = END_S) -> None:
-        """End every query; nothing is taken any more, and what they are doing may take ``patience`` (s) altogether."""
+        """End all queries within ``patience`` (s); new items are refused."""
         with self._lock:
             self._closed = True
         works = _workers(self.queries())

@@ -1,4 +1,4 @@
-"""Replay: what was kept goes to the workers of a service that goes on, each item read once for all of them."""
+"""Replay of a journal to the workers of a restarted service; each item is read once for all of them."""
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -13,7 +13,7 @@ from streamgauge.servers.queries.worker import QueryWorker
 
 
 class ResumedWorker:
-    """A worker that goes on with queries of a process before; each saw the items from a number of its own on."""
+    """A worker that resumes queries of an earlier process; each saw items from its own number on."""
 
     def __init__(self, worker: QueryWorker) -> None:
         self._worker = worker
@@ -26,7 +26,7 @@ class ResumedWorker:
         return self._worker.takes(question, fresh=self._starts == {start})
 
     def add(self, running: RegisteredQuery, resumption: Resumption) -> None:
-        """A query goes on."""
+        """Resume a query."""
         self._last = min(self._last, running.processed) if self._queries else running.processed
         self._queries.append((running, resumption))
         self._starts.add(resumption.start)
@@ -59,7 +59,7 @@ class ResumedWorker:
             yield last - 1, batch.part(first - number, last - number)
 
     def resume(self) -> None:
-        """Go on: nothing was answered of what is due."""
+        """Resume without answers to due items."""
         worker = self._worker
         evaluations = worker.resume(self._queries, self._answered, self._last)
         for (running, _), evaluation in zip(self._queries, evaluations, strict=True):

@@ -149,7 +149,7 @@ _ANY_LATENESS: Final = 2**53
 
 
 TOGETHER: Final = 64
-"""Elements of a body that a query takes at once: a limit of its CPU time is that of so many elements.
+"""Maximum elements of a body that a query processes at once; its limit of CPU time applies to that many.
 
 ``python -m benchmarks.service --parts queries`` measures it.
 """
@@ -168,11 +168,11 @@ def form_of(kind: str, form: str | None) -> Format:
 def read_items(
     body: bytes, kind: str, form: str | None, stream: str, time: str | None, now: Callable[[], int]
 ) -> Sequence[Taken]:
-    """The elements and advances of a body, in columns where they are many and alike.
+    """The elements and advances of a body, in columns if they are many and alike.
 
-    ``kind`` is its media type, ``form`` a format's name that goes before it.
-    ``time`` is the time (ms, or ``now``) of all its elements; Turtle and N-Triples without it are of now. RequestError,
-    FormatError and RefusedError say what is wrong.
+    ``kind`` is its media type, ``form`` the name of a format, which takes precedence.
+    ``time`` is the time (ms, or ``now``) of all its elements; Turtle and N-Triples default to now. RequestError,
+    FormatError and RefusedError name the mistake.
     """
     form_ = form_of(kind, form)
     assert form_.decoder is not None
@@ -187,7 +187,7 @@ def read_items(
 
 
 def in_steps(items: Iterable[Taken]) -> Iterator[Taken]:
-    """Items with batches cut into those that a query takes at once."""
+    """Items with batches cut to the size that a query processes at once."""
     for item in items:
         if isinstance(item, ElementBatch):
             yield from (item.part(at, min(at + TOGETHER, len(item))) for at in range(0, len(item), TOGETHER))

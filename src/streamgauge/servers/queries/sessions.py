@@ -39,7 +39,7 @@ def as_element(answer: Answer, stream: str, sequence: int) -> StreamElement:
 
 @dataclass(frozen=True, slots=True)
 class SessionQuery:
-    """One query, the semantics that it is asked under, and who gets its answers."""
+    """One query, its semantics, and the receiver of its answers."""
 
     query: ContinuousQuery
     semantics: Semantics
@@ -55,12 +55,12 @@ def fixed(semantics: Semantics, t0: int) -> Semantics:
 
 
 class EngineSession:
-    """A session of several queries; it begins with the first element or advance, from where t0 is moved on to.
+    """A session of several queries; it begins with the first element or advance, near which t0 is moved.
 
-    ``moves`` says how a query begins at a time (ms): ``begun``, or ``as_declared`` to keep t0. ``late`` counts the
-    elements that came after their time was declared over, or that the engine found late. ``failed`` is told why, from
-    any thread, when an engine that is a program ends by itself. ``options`` are the engine's own. Reports before
-    ``settled`` (ms) are not needed. RefusedError when the engine refuses a query, and for an element that removes
+    ``moves`` decides how a query begins at a time (ms): ``begun``, or ``as_declared`` to keep t0. ``late`` counts
+    elements that arrived after an advance past their time, or that the engine found late. ``failed`` receives the
+    reason, from any thread, if an external engine ends by itself. ``options`` are the engine's. Reports before
+    ``settled`` (ms) are not needed. RefusedError if the engine refuses a query, and for an element that removes
     triples.
     """
 
@@ -141,7 +141,7 @@ class EngineSession:
             self._session.close()
 
     def abandon(self) -> None:
-        """Let go of all that the session holds, without its end."""
+        """Release the session's resources without ending it."""
         self._after_told, self._session = self.late, None
 
     def _begin(self, first: int) -> Session:
@@ -163,7 +163,7 @@ def refuse_removal(element: StreamElement) -> None:
 
 
 def profile_for(dialect: str, engine: Engine) -> str:
-    """The name of the semantics that a query of a dialect is asked under: the dialect's, or the engine's own first."""
+    """The name of the semantics for a query of a dialect: the dialect's, or the engine's first."""
     able: Sequence[str] | None = getattr(engine, "PROFILES", None)
     return dialect if able is None or dialect in able else able[0]
 

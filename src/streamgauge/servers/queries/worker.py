@@ -32,15 +32,15 @@ RETRY_S = 1.0
 """When a publisher that is refused may come again."""
 
 END_S = 10.0
-"""How long a query that is ended may go on with what it is doing."""
+"""Seconds for an ended query to finish its current work."""
 
 
 @dataclass(frozen=True, slots=True)
 class Durability:
-    """The listeners of a worker whose answers are kept.
+    """The listeners of a worker whose answers are durable.
 
-    ``answered`` takes the number of an item, the answers that it caused, and a call that belongs to the same change.
-    ``begun`` takes a group whose session has begun, ``ended`` queries that are answered no more, and why. ``stated``
+    ``answered`` takes the number of an item, its answers, and a call that belongs to the same transaction.
+    ``begun`` takes a group whose session has begun, ``ended`` queries that ended, and why. ``stated``
     adds the gaps of streams to the line of an answer.
     """
 
@@ -51,11 +51,11 @@ class Durability:
 
 
 class QueryWorker:
-    """Answers the questions that share its input, each for all who ask it: each gets what it would get alone.
+    """Answers the questions that share its input, once for all queries that ask them, each as it would be alone.
 
-    Where ``question`` may share a session, others beside it join at any time, else only those that ask the same before
-    the first input. A question that costs too much ends alone. Thread-safe after ``start``. Items have numbers, -1
-    where nothing is kept. ``cpu`` is the time (s) that its thread has computed.
+    If ``question`` may share a session, others may join at any time, otherwise only equal ones before the first input.
+    A question that costs too much ends alone. Thread-safe after ``start``. Items have numbers, -1 without a journal.
+    ``cpu`` is the CPU time (s) of its thread.
     """
 
     def __init__(
@@ -88,7 +88,7 @@ class QueryWorker:
 
     @property
     def full(self) -> bool:
-        """Whether no more should be put for now."""
+        """Whether the queue is full."""
         return not self._ending and self.waiting >= self._limits.waiting
 
     def join(self, member: AnsweredQuery) -> SharedEvaluation | None:
@@ -103,7 +103,7 @@ class QueryWorker:
             return evaluation
 
     def _added(self, question: Question) -> SharedEvaluation | None:
-        """A question that is asked from now on; ``None`` where it shares nothing with the others."""
+        """Add a question from now on; ``None`` if it shares nothing with the others."""
         if not self.takes(question, fresh=self._fresh is not None):
             return None
         if self._fresh is None:
@@ -124,9 +124,9 @@ class QueryWorker:
     def resume(
         self, queries: Sequence[tuple[AnsweredQuery, Resumption]], items: Sequence[NumberedItem], answered: int
     ) -> list[SharedEvaluation]:
-        """Go on with queries that a process before answered, up to an item of a number; before ``start``.
+        """Resume queries that an earlier process answered up to an item; call before ``start``.
 
-        Queries that differ only in items that no window holds any more are in one group. The evaluation of each query.
+        Queries that differ only in items outside of all windows share a group. Returns the evaluation of each query.
         """
         self._log.add(items)
         self._put, self._busy = self._log.end, True
@@ -158,7 +158,7 @@ class QueryWorker:
         return -inf if need.floor is None else need.floor
 
     def leave(self, evaluation: SharedEvaluation, member: AnsweredQuery) -> None:
-        """A query is answered no more; with the last one it all stops."""
+        """Remove a query; the worker stops with the last one."""
         with self._changed:
             evaluation.members = tuple(other for other in evaluation.members if other is not member)
             if not evaluation.members and not evaluation.over:
@@ -168,7 +168,7 @@ class QueryWorker:
         self.stop()
 
     def stop(self) -> None:
-        """End the sessions once they have done what they are doing, and wait for that; what waits is dropped."""
+        """End the sessions after their current work, and wait for that; queued items are dropped."""
         self.end()
         self.await_end(END_S)
 
@@ -201,7 +201,7 @@ class QueryWorker:
 
     @property
     def idle(self) -> bool:
-        """Whether all that was put has been taken in, before the end."""
+        """Wait until everything queued has been processed; ``False`` if the worker ended before."""
         return not (self._waiting or self._busy or self._ending)
 
     def put(self, items: Sequence[NumberedItem]) -> None:
@@ -219,18 +219,18 @@ class QueryWorker:
             self._changed.notify_all()
 
     def refuse_when_full(self) -> None:
-        """Raise QueriesBusyError where no more should be put for now."""
+        """Raise QueriesBusyError if the queue is full."""
         if self.full:
             raise QueriesBusyError(f"{self.name} cannot keep up: {self.waiting} elements wait for it", RETRY_S)
 
     def refuse(self, items: Sequence[Taken]) -> None:
-        """Raise TimeJumpError for items with which time would jump past too many reports; none of them was taken."""
+        """Raise TimeJumpError for items that would advance time past too many reports; none of them is processed."""
         for group in self._groups:
             if group.evaluations:
                 group.refuse(items)
 
     def pass_time(self, now: int, number: int = -1) -> None:
-        """Time has come to ``now`` (ms) by the wall clock; queries end if their elements have another one."""
+        """Advance time to ``now`` (ms) by the wall clock; queries end if their elements have another clock."""
         advance = self.wall_advance(now)
         for group in self._groups:
             try:
@@ -245,7 +245,7 @@ class QueryWorker:
         return Advance(now - (self.question.semantics.lateness or 0) - 1)
 
     def hear(self, stream: str, items: Sequence[NumberedItem]) -> None:
-        """Items of one of its streams: time has come to an advance only when it has on all of them."""
+        """Process items of one of its streams; an advance takes effect once all streams have reached it."""
         self.put([(number, known) for number, item in items if (known := self.known(stream, item)) is not None])
 
     def room(self, timeout: float) -> bool:
@@ -254,7 +254,7 @@ class QueryWorker:
             return self._changed.wait_for(lambda: not self.full, timeout)
 
     def settle(self, timeout: float) -> bool:
-        """Wait until everything that was put has been taken in."""
+        """Wait until everything queued has been processed."""
         with self._changed:
             return self._changed.wait_for(lambda: self._ending or self.idle, timeout)
 
@@ -294,9 +294,9 @@ class QueryWorker:
             return True
 
     def _feed(self, group: EvaluationGroup) -> None:
-        """Answer what a group has not answered; where that costs too much, it is parted, or its only question ends.
+        """Process a group's remaining items; if that costs too much, the group is split, or its only question ends.
 
-        Questions that nobody asks any more may be the cause: the others first go on without them.
+        Questions without queries may be the cause: the others are first tried without them.
         """
         try:
             growth = self._limits.growth + group.memory  # a first report may keep what windows hold once more, in joins
@@ -361,9 +361,9 @@ class QueryWorker:
         self._emitted = [one for one in self._emitted if one.evaluation is not evaluation]
 
     def _tidy(self) -> None:
-        """Drop items that nothing needs any more, and join groups that have come to the same state.
+        """Drop items that are no longer needed, and merge groups that have reached the same state.
 
-        A session is begun anew over all that the log has: not more often than as many items come.
+        A session is restarted from the whole log, at most once per as many new items.
         """
         log, groups = self._log, [group for group in self._groups if group.evaluations]
         for group in groups if self._shares else ():
@@ -425,7 +425,7 @@ class QueryWorker:
             self._over(evaluation, end)
 
     def _over(self, evaluation: SharedEvaluation, end: End) -> None:
-        """A question is answered no more, for a reason of its own; only the first is told."""
+        """End a question for a reason of its own; only the first reason is reported."""
         with self._changed:
             if self._ending or evaluation.over:
                 return
