@@ -115,8 +115,8 @@ def command(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str])
         monkeypatch.setattr(sys, "stdin", io.StringIO(stdin))
         with pytest.raises(SystemExit) as ended:
             main()
-        said = Said(int(ended.value.code or 0), *capsys.readouterr())
-        assert "Traceback" not in said.err
-        return said
+        output = Said(int(ended.value.code or 0), *capsys.readouterr())
+        assert "Traceback" not in output.err
+        return output
 
     return call

@@ -118,7 +118,7 @@ class Durations:
         self._cpu |= [(report.nodeid, float(took)) for name, took in report.user_properties if name == "cpu"]
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        slowest = sorted(self._seconds.items(), key=lambda each: -each[1])
+        slowest = sorted(self._seconds.items(), key=lambda entry: -entry[1])
         if self._kept is not None:
             self._write(self._kept, slowest)
         if len(slowest) > SHOWN:

@@ -19,15 +19,15 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 
 def run(notebook: Path) -> dict[str, Any]:
     """The notebook with the outputs of its cells, run in a copy of its folder."""
-    found: dict[str, Any] = json.loads(notebook.read_text(encoding="utf-8"))
+    result: dict[str, Any] = json.loads(notebook.read_text(encoding="utf-8"))
     names: dict[str, Any] = {"__name__": "__main__"}
-    code = [cell for cell in found["cells"] if cell["cell_type"] == "code"]
+    code = [cell for cell in result["cells"] if cell["cell_type"] == "code"]
     with tempfile.TemporaryDirectory() as scratch:
         folder = shutil.copytree(notebook.parent, Path(scratch) / "examples")
         with chdir(folder):
             for number, cell in enumerate(code, 1):
                 cell["execution_count"], cell["outputs"] = number, _outputs("".join(cell["source"]), names, number)
-    return found
+    return result
 
 
 def _outputs(source: str, names: dict[str, Any], number: int) -> list[dict[str, Any]]:

@@ -40,7 +40,7 @@ class Proven:
     @pytest.hookimpl(wrapper=True)
     def pytest_sessionfinish(self, session: pytest.Session):
         """That nothing is left to prove is not a failure."""
-        found = yield
+        result = yield
         if session.exitstatus == pytest.ExitCode.NO_TESTS_COLLECTED and self._passed:
             session.exitstatus = pytest.ExitCode.OK
-        return found
+        return result

@@ -105,7 +105,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     """The order is random but for this: groups that take long begin first, so that none is left over at the end."""
     if config.getoption("--quick"):
         keep_quick(config, items)
-    found = yield
+    result = yield
     groups = {item: group(item) for item in items}
     heavy = {groups[item] for item in items if "heavy" in item.stash[MARKS]}
     items.sort(
@@ -114,7 +114,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             groups[item] not in heavy and groups[item].partition("-")[0] not in SHARED,
         )
     )
-    return found
+    return result
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -56,11 +56,11 @@ class Module:
     @cached_property
     def nodes(self) -> list[ast.AST]:
         """The module and its statements, inner ones too, which are all that is looked at; no expressions."""
-        found: list[ast.AST] = [self.tree]
-        for node in found:
+        results: list[ast.AST] = [self.tree]
+        for node in results:
             for name in BLOCKS:
-                found += getattr(node, name, ())
-        return found
+                results += getattr(node, name, ())
+        return results
 
     @property
     def lines(self) -> int:
@@ -125,15 +125,15 @@ class Module:
 
     def imports(self, names: Mapping[str, "Module"], *, top: bool = False) -> set[str]:
         """The modules of ``names`` that this one imports, in functions too unless ``top``; relative imports count."""
-        found: set[str] = set()
+        results: set[str] = set()
         for node in self.tree.body if top else self.nodes:
             if isinstance(node, ast.Import):
-                found |= {alias.name for alias in node.names}
+                results |= {alias.name for alias in node.names}
             elif isinstance(node, ast.ImportFrom):
                 base = self._base(node)
                 inner = {f"{base}.{alias.name}" for alias in node.names}
-                found |= {one if one in names else base for one in inner}
-        return {one for one in found if one in names and one != self.name}
+                results |= {one if one in names else base for one in inner}
+        return {one for one in results if one in names and one != self.name}
 
     def _base(self, node: ast.ImportFrom) -> str:
         if not node.level:
@@ -165,24 +165,24 @@ def length(function: Function) -> int:
 
 def modules(root: Path = ROOT) -> dict[str, Module]:
     """The modules below ``root/src`` and ``root/benchmarks`` by their dotted names."""
-    found = {}
+    results = {}
     for home, base in ((root / "src", root / "src"), (root / "benchmarks", root)):
         for path in sorted(home.rglob("*.py")):
             parts = path.relative_to(base).with_suffix("").parts
             name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-            found[name] = Module(name, path)
-    return found
+            results[name] = Module(name, path)
+    return results
 
 
 class Structure:
     """The figures of a set of modules, and the reasons of ``structure.toml`` for what stays."""
 
-    def __init__(self, found: Mapping[str, Module], kept: Mapping[str, Mapping[str, str]]) -> None:
-        self.modules = found
+    def __init__(self, result: Mapping[str, Module], kept: Mapping[str, Mapping[str, str]]) -> None:
+        self.modules = result
         self._kept = kept
         self.importers: dict[str, set[str]] = defaultdict(set)
-        for module in found.values():
-            for name in module.imports(found):
+        for module in result.values():
+            for name in module.imports(result):
                 self.importers[name].add(module.name)
 
     def cycle(self) -> list[str]:
@@ -251,8 +251,8 @@ class Structure:
 
     def long(self, limit: int = 60) -> dict[str, int]:
         """Functions of more lines than ``limit``."""
-        found = ((module, one) for module in self.modules.values() for one in module.functions())
-        return {f"{module.name}.{one.name}": length(one) for module, one in found if length(one) > limit}
+        result = ((module, one) for module in self.modules.values() for one in module.functions())
+        return {f"{module.name}.{one.name}": length(one) for module, one in result if length(one) > limit}
 
     @property
     def own(self) -> list[Module]:
@@ -283,12 +283,12 @@ def load(root: Path = ROOT) -> Structure:
 
 def report(structure: Structure) -> Iterator[str]:
     """The figures as lines of text."""
-    found = list(structure.modules.values())
-    sizes = sorted(module.lines for module in found)
-    largest = max(found, key=lambda module: module.lines)
-    by_layer = Counter(module.layer for module in found)
-    yield f"files: {len(found)} ({_counted(by_layer)})"
-    yield f"lines: {sum(sizes):,}, of code {sum(module.code for module in found):,}"
+    results = list(structure.modules.values())
+    sizes = sorted(module.lines for module in results)
+    largest = max(results, key=lambda module: module.lines)
+    by_layer = Counter(module.layer for module in results)
+    yield f"files: {len(results)} ({_counted(by_layer)})"
+    yield f"lines: {sum(sizes):,}, of code {sum(module.code for module in results):,}"
     yield f"file: median {median(sizes):g} lines, largest {largest.lines} ({largest.name})"
     yield from _listed("files over 500 lines", (f"{name}: {lines}" for name, lines in structure.large().items()))
     yield from _one_importer(structure.one_importer())
@@ -328,7 +328,7 @@ def _one_importer(alone: Mapping[str, tuple[str, str]]) -> Iterator[str]:
 
 
 def _counted(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda each: -each[1]))
+    return ", ".join(f"{name} {count}" for name, count in sorted(counts.items(), key=lambda entry: -entry[1]))
 
 
 def _listed(heading: str, lines: Iterable[str]) -> Sequence[str]:

@@ -135,11 +135,11 @@ def test_every_reading_case_is_of_a_format_that_is_written_or_told():
 @pytest.mark.slow
 def test_hostile_kinds_are_small_requests_with_names_of_their_own():
     for server in hostile.SERVERS:
-        found = list(hostile.kinds(server))
-        assert len({each.name for each in found}) == len(found) > 15
-        for kind in found:
+        rows = list(hostile.kinds(server))
+        assert len({entry.name for entry in rows}) == len(rows) > 15
+        for kind in rows:
             assert len(kind.ask.body) <= hostile.LARGEST, kind.name
-            assert {each.kind for each in (kind.ask, *kind.before, *kind.after)} <= {*hostile.TYPES, "websocket"}
+            assert {entry.kind for entry in (kind.ask, *kind.before, *kind.after)} <= {*hostile.TYPES, "websocket"}
 
 
 @pytest.mark.slow
@@ -223,7 +223,7 @@ def test_a_record_of_some_shards_says_their_greatest_gain():
 def test_crates_are_named_only_and_locked():
     project = tomllib.loads((native_peers.PROJECT / "Cargo.toml").read_text())
     locked = tomllib.loads((native_peers.PROJECT / "Cargo.lock").read_text())["package"]
-    versions = {each["name"]: each["version"] for each in locked}
+    versions = {entry["name"]: entry["version"] for entry in locked}
     for name, wanted in project["dependencies"].items():
         assert isinstance(wanted, str) or not {"path", "git", "registry"} & wanted.keys(), name
         version = wanted if isinstance(wanted, str) else wanted["version"]

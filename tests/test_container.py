@@ -65,4 +65,4 @@ def test_modules_that_are_run_are_here():
 
 @pytest.mark.parametrize(("word", "wanted"), [("USER", "1000"), ("ENTRYPOINT", '["tini", "--", "streamgauge"]')])
 def test_it_runs_as_nobody_special(word, wanted):
-    assert [rest for each, rest in FILE if each == word] == [wanted]
+    assert [rest for item, rest in FILE if item == word] == [wanted]

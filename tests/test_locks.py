@@ -29,18 +29,18 @@ def locked(name):
 
 def needed(waiting):
     """The packages of requirements (PEP 508) and those that these need here; one that is not here needs nothing."""
-    found = set()
+    results = set()
     while waiting:
         requirement = Requirement(waiting.pop())
         name = canonicalize_name(requirement.name)
-        if (name, *requirement.extras) in found:
+        if (name, *requirement.extras) in results:
             continue
-        found.add((name, *requirement.extras))
+        results.add((name, *requirement.extras))
         if name == "streamgauge":
             waiting += [line for extra in requirement.extras for line in PROJECT["optional-dependencies"][extra]]
         else:
             waiting += own(name, requirement.extras)
-    return {name for name, *_ in found} - {"streamgauge"}
+    return {name for name, *_ in results} - {"streamgauge"}
 
 
 def own(name, extras):

@@ -108,4 +108,4 @@ def test_cited_pages_are_there():
         for page in re.findall(r"\bdocs/[\w-]+\.md\b", file.read_text(encoding="utf-8"))
     }
     assert len(cited) > 20
-    assert sorted(each for each in cited if not (ROOT / each[0]).exists()) == []
+    assert sorted(entry for entry in cited if not (ROOT / entry[0]).exists()) == []

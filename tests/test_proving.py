@@ -27,10 +27,10 @@ def prove(pytester):
     pytester.makeconftest(OPTION)
 
     def run(*more: str) -> tuple[dict[str, int], int]:
-        found = pytester.runpytest_inprocess(
+        result = pytester.runpytest_inprocess(
             "-p", "tests.proving", "-p", "no:randomly", "--proven", "out/proven", *more
         )
-        return found.parseoutcomes(), found.ret
+        return result.parseoutcomes(), result.ret
 
     return run
 

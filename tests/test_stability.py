@@ -59,11 +59,11 @@ def test_versions_agree():
 
 def test_the_citation_is_of_this_version():
     """The fields that the Citation File Format 1.2.0 needs; cffconvert finds the file valid."""
-    found = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
-    assert {"cff-version", "message", "title", "authors"} <= set(found)
-    assert (found["cff-version"], found["type"], found["title"]) == ("1.2.0", "software", "Streamgauge")
-    assert (found["version"], found["license"]) == (streamgauge.__version__, PROJECT["license"])
-    assert all(set(author) == {"name"} for author in found["authors"])
+    result = yaml.safe_load((ROOT / "CITATION.cff").read_text(encoding="utf-8"))
+    assert {"cff-version", "message", "title", "authors"} <= set(result)
+    assert (result["cff-version"], result["type"], result["title"]) == ("1.2.0", "software", "Streamgauge")
+    assert (result["version"], result["license"]) == (streamgauge.__version__, PROJECT["license"])
+    assert all(set(author) == {"name"} for author in result["authors"])
 
 
 @pytest.mark.parametrize("version", ["3.11", "3.12", "3.13", "3.14", "3.15"])

@@ -58,8 +58,8 @@ def test_modules_that_load_each_other_are_a_cycle(small: Structure, tmp_path: Pa
     home = tmp_path / "src" / "streamgauge" / "model"
     (home / "facts.py").write_text("from streamgauge.model.closing import Fact\n")
     (home / "closing.py").write_text("from .facts import Fact\n")
-    found = Structure(modules(tmp_path), {}).cycle()
-    assert set(found) == {"streamgauge.model.facts", "streamgauge.model.closing"}
+    result = Structure(modules(tmp_path), {}).cycle()
+    assert set(result) == {"streamgauge.model.facts", "streamgauge.model.closing"}
 
 
 def test_functions_and_docstrings(small: Structure):
@@ -93,8 +93,8 @@ def test_the_repository_keeps_what_it_has(own: Structure):
     assert own.long() == {}
     told, of = own.docstrings()
     assert told / of >= limits["at_least"]["docstrings"]
-    for what, found in own.unexplained.items():
-        assert found <= limits["at_most"][what], f"{what}: see python -m tests.structure"
+    for what, result in own.unexplained.items():
+        assert result <= limits["at_most"][what], f"{what}: see python -m tests.structure"
 
 
 @pytest.mark.slow
@@ -114,13 +114,13 @@ def test_a_sentence_without_a_subject_is_found_a_question_and_a_title_are_not():
 @pytest.mark.slow
 def test_docstrings_name_their_subjects(own: Structure):
     texts = ((name, text) for name, module in own.modules.items() for text in module.strings())
-    assert [f"{name}: {said}" for name, text in texts for said in without_subject(text)] == []
+    assert [f"{name}: {item}" for name, text in texts for item in without_subject(text)] == []
 
 
 def test_documentation_names_its_subjects():
     files = [*sorted((ROOT / "docs").glob("*.md")), *(ROOT / name for name in ("README.md", "CONTRIBUTING.md"))]
     texts = ((path.name, path.read_text(encoding="utf-8")) for path in files)
-    assert [f"{name}: {said}" for name, text in texts for said in without_subject(text)] == []
+    assert [f"{name}: {item}" for name, text in texts for item in without_subject(text)] == []
 
 
 PAGE = """# A page of three words

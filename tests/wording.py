@@ -78,12 +78,12 @@ def bindings(tree: ast.AST) -> Counter[str]:
     return names
 
 
-def report_pages(found: list[Page]) -> Iterator[str]:
+def report_pages(result: list[Page]) -> Iterator[str]:
     """Words and readability of each page and of all, as lines of text."""
-    yield f"pages of docs/: {len(found)}, words {sum(page.words for page in found):,}"
-    together = [sentence for page in found for sentence in page.sentences]
+    yield f"pages of docs/: {len(result)}, words {sum(page.words for page in result):,}"
+    together = [sentence for page in result for sentence in page.sentences]
     if together:
         length = sum(map(len, together)) / len(together)
         yield f"readability index (ARI, a school grade): {readability(together):.1f}, {length:.1f} words a sentence"
-    for page in found:
+    for page in result:
         yield f"    {page.name}: {page.words:,} words, index {readability(page.sentences):.1f}"

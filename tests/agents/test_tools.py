@@ -57,8 +57,8 @@ def test_the_witness_is_the_first_window_that_is_not_as_expected():
 def test_due_answers_are_right_when_given_back():
     told = expect(QUERY, STREAM, advance_to="10s")
     assert told["complete"]
-    assert [(each["instant"], each["triples_in_window"]) for each in told["reports"]] == [(5000, 2), (10_000, 2)]
-    back = answers(*((each["instant"], each["rows"]) for each in told["reports"]))
+    assert [(entry["instant"], entry["triples_in_window"]) for entry in told["reports"]] == [(5000, 2), (10_000, 2)]
+    back = answers(*((entry["instant"], entry["rows"]) for entry in told["reports"]))
     assert verify(QUERY, STREAM, back, advance_to="10s")["judgement"] == "right"
 
 
@@ -100,15 +100,15 @@ def test_a_search_that_is_ended_keeps_what_it_found():
             raise PatienceError("long enough")
 
     task = task_of(QUERY, STREAM, None, None, None, OPEN_AT_THE_LEFT)
-    found = _verified(task, OPEN_AT_THE_LEFT, explain=False)
+    explanation = _verified(task, OPEN_AT_THE_LEFT, explain=False)
     most = 0
-    whole = explained(found.run, found.stream, listen)
+    whole = explained(explanation.run, explanation.stream, listen)
     most = len(calls)
     calls.clear()
-    cut = explained(found.run, found.stream, listen)
+    cut = explained(explanation.run, explanation.stream, listen)
     assert cut.ended == "long enough"
     assert not whole.ended
-    assert {each.parts for each in cut.found} <= {each.parts for each in whole.found}
+    assert {item.parts for item in cut.found} <= {item.parts for item in whole.found}
     assert cut.diagnosis.exact
     assert cut.diagnosis.models[0][0].name == "borders = (o, c]"
 

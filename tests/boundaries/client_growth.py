@@ -163,9 +163,11 @@ def main(names: list[str]) -> int:
     """Measure; 1 where a client grew by more than it may."""
     wrong = 0
     for name in names or list(CLIENTS):
-        found = growths(name)
-        print(f"{name}, MiB: " + "; ".join(f"{server} {size / MEBI:.0f}" for server, size in found.items()), flush=True)
-        wrong += max(found.values()) > GROWTH
+        result = growths(name)
+        print(
+            f"{name}, MiB: " + "; ".join(f"{server} {size / MEBI:.0f}" for server, size in result.items()), flush=True
+        )
+        wrong += max(result.values()) > GROWTH
     return min(wrong, 1)
 
 

@@ -183,15 +183,15 @@ FACES: Final = ("http.py", "sepa.py", "delivery.py")
 
 def accounted() -> dict[str, int]:
     """Functions with an ``owner``, by their name (of a method ``.name``): its place among the arguments."""
-    found: dict[str, int] = {}
+    results: dict[str, int] = {}
     for file in (file for folder in ACCOUNTS for file in (SRC / folder).rglob("*.py")):
         for node in ast.walk(ast.parse(file.read_text("utf-8"))):
             if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 names = [argument.arg for argument in (*node.args.args, *node.args.kwonlyargs)]
                 method = names[:1] == ["self"]
                 if "owner" in names:
-                    found[f".{node.name}" if method else node.name] = names.index("owner") - method
-    return found
+                    results[f".{node.name}" if method else node.name] = names.index("owner") - method
+    return results
 
 
 def unaccounted(text: str, functions: dict[str, int]) -> list[int]:

@@ -132,9 +132,9 @@ def _write_configuration(folder: Path) -> None:
 
 
 def _read_configuration(folder: Path) -> object:
-    found = read_configuration(folder)
-    parts = (found.ontology(), found.base(), found.sequence(), found.due())
-    return found.channels, found.about, *map(tuple, parts)
+    result = read_configuration(folder)
+    parts = (result.ontology(), result.base(), result.sequence(), result.due())
+    return result.channels, result.about, *map(tuple, parts)
 
 
 def _write_static(folder: Path) -> None:

@@ -184,19 +184,19 @@ class Running:
 
     def begin(self) -> None:
         """What it has now is what growth begins from."""
-        self.resident = sum(each.memory_info().rss for each in self.family())
+        self.resident = sum(process.memory_info().rss for process in self.family())
 
     def grown(self) -> int:
         """Bytes that it has more than when it was ready."""
-        return sum(each.memory_info().rss for each in self.family()) - self.resident
+        return sum(process.memory_info().rss for process in self.family()) - self.resident
 
 
 def _ports(process: psutil.Process) -> list[int]:
-    found = set()
-    for each in (process, *process.children(recursive=True)):
+    results = set()
+    for item in (process, *process.children(recursive=True)):
         with suppress(psutil.Error):
-            found |= {c.laddr.port for c in each.net_connections("inet") if c.status == psutil.CONN_LISTEN}
-    return sorted(found)
+            results |= {c.laddr.port for c in item.net_connections("inet") if c.status == psutil.CONN_LISTEN}
+    return sorted(results)
 
 
 @contextmanager

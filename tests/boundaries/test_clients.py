@@ -21,7 +21,9 @@ REST = {"application_client": "no network", "crowd_limits": "limits, no client"}
 
 def test_every_factory_of_clients_has_its_set():
     tree = ast.parse(Path(clients.__file__).read_text())
-    public = {each.name for each in tree.body if isinstance(each, ast.FunctionDef) and not each.name.startswith("_")}
+    public = {
+        entry.name for entry in tree.body if isinstance(entry, ast.FunctionDef) and not entry.name.startswith("_")
+    }
     assert public == HELD | set(REST)
 
 

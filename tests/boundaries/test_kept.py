@@ -41,12 +41,12 @@ def test_journals_and_stores_are_for_their_user_alone(tmp_path):
     made.create_channel("c", "SELECT * { ?s ?p ?o }")
     copy_readable(tmp_path / "kept" / "journal", tmp_path / "kept" / "copy")
     store = DiskStore(tmp_path / "kept" / "store")
-    found = modes(tmp_path / "kept")
+    result = modes(tmp_path / "kept")
     store.close()
     made.close()
-    assert found.pop("store") == 0o700
-    assert len(found) >= 6
-    assert set(found.values()) == {0o600}, found
+    assert result.pop("store") == 0o700
+    assert len(result) >= 6
+    assert set(result.values()) == {0o600}, result
 
 
 @pytest.mark.parametrize(("mode", "told"), [(0o600, False), (0o644, True), (0o640, True)])

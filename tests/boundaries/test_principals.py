@@ -31,8 +31,8 @@ USUAL = Application(lambda *_: None)
 
 
 def test_every_application_is_known():
-    found = {str(file.relative_to(SRC)) for file in SRC.rglob("*.py") if makes_application(file.read_text("utf-8"))}
-    assert found == set(APPLICATIONS) | set(PASSED_ON)
+    results = {str(file.relative_to(SRC)) for file in SRC.rglob("*.py") if makes_application(file.read_text("utf-8"))}
+    assert results == set(APPLICATIONS) | set(PASSED_ON)
 
 
 @pytest.mark.parametrize("name", APPLICATIONS)
@@ -43,10 +43,12 @@ def test_nobody_gets_past_the_guard_at_any_route(name, tmp_path):
 
 
 def test_all_routes_of_all_servers_are_tried(tmp_path):
-    found = {name: list(routes(known.make(tmp_path, [TOKEN]))) for name, known in APPLICATIONS.items()}
-    assert ("WS", "/subscribe") in found["servers/broker/http.py"]
-    assert ("GET", "/live/static/x") in found["workbench/application.py"] or len(found["workbench/application.py"]) > 30
-    assert sum(map(len, found.values())) > 80
+    results = {name: list(routes(known.make(tmp_path, [TOKEN]))) for name, known in APPLICATIONS.items()}
+    assert ("WS", "/subscribe") in results["servers/broker/http.py"]
+    assert ("GET", "/live/static/x") in results["workbench/application.py"] or len(
+        results["workbench/application.py"]
+    ) > 30
+    assert sum(map(len, results.values())) > 80
 
 
 async def secret(_request):
@@ -72,7 +74,7 @@ UNGUARDED = {
 @pytest.mark.parametrize("name", UNGUARDED)
 def test_a_route_without_its_guard_fails(name):
     app = UNGUARDED[name]
-    assert any("/new: nobody gets" in each for each in asyncio.run(trespasses(app, app, USUAL)))
+    assert any("/new: nobody gets" in item for item in asyncio.run(trespasses(app, app, USUAL)))
 
 
 def test_a_guarded_route_does_not():
@@ -94,8 +96,8 @@ def test_every_request_goes_to_an_account():
     faces = [file for folder in ACCOUNTS for name in FACES for file in (SRC / folder).rglob(name)]
     functions = accounted()
     assert functions.keys() > {".create_channel", ".subscribe", ".submit", ".register", ".publish", "read_key"}
-    found = {str(file): lines for file in faces if (lines := unaccounted(file.read_text("utf-8"), functions))}
-    assert found == {}
+    results = {str(file): lines for file in faces if (lines := unaccounted(file.read_text("utf-8"), functions))}
+    assert results == {}
 
 
 @pytest.mark.parametrize(

@@ -58,12 +58,12 @@ def _writes(call: ast.Call, opener: str) -> bool:
 
 def readers() -> dict[str, list[int]]:
     """The lines of each module of the package that read a file."""
-    found = {}
+    results = {}
     for name, text in texts(*READS, "load(", "open(", ".read.", ".readStream."):
         lines = [call.lineno for call in reads(ast.parse(text))]
         if lines:
-            found[name] = lines
-    return found
+            results[name] = lines
+    return results
 
 
 def texts(*words: str) -> Iterator[tuple[str, str]]:

@@ -72,9 +72,9 @@ def test_a_new_socket_is_found(text):
 @pytest.fixture(scope="module", params=BOUNDARIES)
 def running(request, tmp_path_factory):
     boundary = BOUNDARIES[request.param]
-    with started(boundary, tmp_path_factory.mktemp("boundary")) as found:
-        yield found
-        end_under_load(found)
+    with started(boundary, tmp_path_factory.mktemp("boundary")) as result:
+        yield result
+        end_under_load(result)
 
 
 def end_under_load(running):
@@ -101,8 +101,8 @@ def test_every_socket_of_a_command_has_the_guards(running):
     """No growth beyond 64 MB, which is given back; no traceback; SIGHUP ends nobody."""
     if running.boundary.stays:
         os.kill(running.process.pid, signal.SIGHUP)
-    found = {port: violations(port, running.boundary) for port in running.ports}
-    assert not any(found.values()), found
+    results = {port: violations(port, running.boundary) for port in running.ports}
+    assert not any(results.values()), results
     for _ in range(100):
         if running.grown() < GROWTH:
             break

@@ -148,16 +148,16 @@ def test_answers_on_a_terminal_are_visible(tmp_path, form):
     "words", [["query", f"no{HOSTILE}", "--stream", "none.jsonl"], [f"no{HOSTILE}"], ["query", f"--no{HOSTILE}"]]
 )
 def test_errors_are_visible(command, words):
-    said = command(*words)
-    assert steering(said.out + said.err) == []
-    assert "PWN" in said.err
+    output = command(*words)
+    assert steering(output.out + output.err) == []
+    assert "PWN" in output.err
 
 
 def test_a_format_in_a_pipe_stays_as_it_is(command, tmp_path):
     (tmp_path / "in.jsonl").write_text(f"{ELEMENT}\n{LATER}\n", "utf-8")
     (tmp_path / "in.rq").write_text(QUERY)
-    said = command("query", tmp_path / "in.rq", "--stream", f"urn:s={tmp_path / 'in.jsonl'}", "--format", "csv")
-    assert "\x9b31mred\u202eevil" in said.out
+    output = command("query", tmp_path / "in.rq", "--stream", f"urn:s={tmp_path / 'in.jsonl'}", "--format", "csv")
+    assert "\x9b31mred\u202eevil" in output.out
 
 
 def unguarded(text: str) -> list[int]:

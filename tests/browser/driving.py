@@ -187,18 +187,18 @@ def faults(browser: Any) -> list[str]:
     source = Path(home) / "node_modules" / "axe-core" / "axe.js"
     if not source.is_file():
         return []
-    found: list[Any] = []
+    results: list[Any] = []
 
     def checked() -> bool:
         browser.execute_cdp_cmd("Runtime.evaluate", {"expression": source.read_text(encoding="utf-8")})
         message = "const done = arguments[0]; axe.run().then(r => done(r.violations))"
-        found[:] = browser.execute_async_script(message)
+        results[:] = browser.execute_async_script(message)
         return True
 
     until(checked)
     return [
         f"{one['id']} ({one['impact']}): {one['help']}: {one['nodes'][0]['html'][:200]}"
-        for one in found
+        for one in results
         if one["impact"] in ("serious", "critical")
     ]
 

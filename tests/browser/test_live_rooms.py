@@ -51,7 +51,7 @@ def check(browser: Any, address: str, name: str) -> None:
         assert browser.execute_script("return document.documentElement.scrollWidth") <= width, (address, width)
         ratio, where = browser.execute_script(CONTRAST)
         assert ratio >= 4.5, (address, theme, where)
-    assert not (found := faults(browser)), (address, found)
+    assert not (result := faults(browser)), (address, result)
     keep(browser, name)
 
 

@@ -72,7 +72,7 @@ def wait(browser: Any, met: Any, what: str, seconds: float = 120) -> None:
 
 def shown(browser: Any, bench: Any, path: str = "/playground/", width: int = 1440, theme: str = "light") -> None:
     show(browser, bench.url + path, width, theme)
-    wait(browser, lambda found: redrawn(found) > 0, "the first drawing")
+    wait(browser, lambda rows: redrawn(rows) > 0, "the first drawing")
 
 
 def redrawn(browser: Any) -> int:
@@ -83,7 +83,7 @@ def after(browser: Any, act: Any) -> None:
     """Do something, and wait until all of it is drawn."""
     before = redrawn(browser)
     act()
-    wait(browser, lambda found: redrawn(found) > before, f"drawing {before + 1}")
+    wait(browser, lambda rows: redrawn(rows) > before, f"drawing {before + 1}")
     wait(browser, settled, "the last drawing")
 
 
@@ -138,7 +138,7 @@ def is_shared_as_a_page(browser: Any, file: Path) -> None:
         assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
         ratio, where = browser.execute_script(CONTRAST)
         assert ratio >= 4.5, (theme, where)
-    assert not (found := faults(browser)), found
+    assert not (outcome := faults(browser)), outcome
     wide = "return document.querySelector('#timeline svg').getBoundingClientRect().width"
     before = browser.execute_script(wide)
     browser.find_element(By.CSS_SELECTOR, "#timeline [value='4']").send_keys(Keys.SPACE)
@@ -210,7 +210,7 @@ def test_every_change_can_be_undone_and_back_keeps_the_page(browser: Any, bench:
     assert browser.switch_to.active_element.get_dom_attribute("data-number") == "4"
     change(lambda: ActionChains(browser).drag_and_drop_by_offset(circle(1), 60, 0).perform())
     change(lambda: double_click(browser, 0.6))
-    undo, redo = (browser.find_element(By.ID, each) for each in ("undo", "redo"))
+    undo, redo = (browser.find_element(By.ID, item) for item in ("undo", "redo"))
     assert undo.is_enabled()
     assert not redo.is_enabled()
     for act in (lambda: circle(0).send_keys(Keys.CONTROL, "z"), undo.click, browser.back):
@@ -237,12 +237,12 @@ def test_states_are_saved_as_tabs_and_those_that_were_drawn_are_kept(browser: An
     browser.find_element(By.ID, "save").send_keys(Keys.ENTER)
     assert texts(browser, "#tabs a") == ["<b>first</b>", "SELECT ?room ?degrees"]
     assert texts(browser, "#past a") == ["SELECT ?room ?degrees"] * 2
-    assert not (found := faults(browser)), found
+    assert not (outcome := faults(browser)), outcome
     keep(browser, "playground-saved")
     wait(browser, settled, "the drawing in its width of before")
     assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
     browser.find_element(By.LINK_TEXT, "<b>first</b>").send_keys(Keys.ENTER)
-    wait(browser, lambda found: redrawn(found) > 0 and lines_of(found) == first, "the saved state")
+    wait(browser, lambda outcome: redrawn(outcome) > 0 and lines_of(outcome) == first, "the saved state")
     browser.find_element(By.CSS_SELECTOR, "[aria-label='Remove <b>first</b>']").send_keys(Keys.ENTER)
     assert texts(browser, "#tabs a") == ["SELECT ?room ?degrees"]
     browser.execute_script("localStorage.clear()")
@@ -268,16 +268,18 @@ def record(folder: Path) -> None:
         f"{n * 500}: {' '.join(f'room{m}_of_a_house_with_a_long_name degrees {21 + n}.' for m in range(8))}"
         for n in range(ELEMENTS)
     )
-    found = result(replace(FIRST, stream=stream, advance=100_000))
-    assert found.query is not None
-    assert found.b is not None
-    header = RunHeader("mine", found.query, FIRST.query, "rspql", profile("rspql"), advanced_to=100_000, started=0)
-    answers = [Answer(found.b.variables, report.rows or (), instant=report.due.instant) for report in found.b.reports]
+    outcome = result(replace(FIRST, stream=stream, advance=100_000))
+    assert outcome.query is not None
+    assert outcome.b is not None
+    header = RunHeader("mine", outcome.query, FIRST.query, "rspql", profile("rspql"), advanced_to=100_000, started=0)
+    answers = [
+        Answer(outcome.b.variables, report.rows or (), instant=report.due.instant) for report in outcome.b.reports
+    ]
     run = Run(header, tuple(answers), ())
     folder.mkdir()
-    write_stream(found.stream.elements, folder / "stream.parquet")
+    write_stream(outcome.stream.elements, folder / "stream.parquet")
     write_run(folder, run, "stream.parquet")
-    write_verdict(folder, check(run, definition(found.stream.elements), 0, JudgingRules("definition")))
+    write_verdict(folder, check(run, definition(outcome.stream.elements), 0, JudgingRules("definition")))
 
 
 def test_a_run_leads_from_its_wrong_window_to_the_reason(browser: Any, bench: Any) -> None:
@@ -285,7 +287,7 @@ def test_a_run_leads_from_its_wrong_window_to_the_reason(browser: Any, bench: An
     show(browser, f"{bench.url}/runs/run/mine")
     wrong = texts(browser, "[aria-labelledby=wrong-h] tbody th")
     assert wrong[:2] == ["window 0, [0, 10) s", "window 1, [5, 15) s"]
-    assert not (found := faults(browser)), found
+    assert not (outcome := faults(browser)), outcome
     keep(browser, "runs-wrong")
     names = "return [...document.querySelectorAll(arguments[0])].map(each => each.ariaLabel)"
     bars = browser.execute_script(names, "#timeline .window.wrong")
@@ -294,16 +296,16 @@ def test_a_run_leads_from_its_wrong_window_to_the_reason(browser: Any, bench: An
     leads = browser.find_elements(By.CSS_SELECTOR, "#timeline a.report.wrong")
     assert leads[1].get_dom_attribute("href") == "/playground/?run=mine&window=1"
     browser.find_element(By.CSS_SELECTOR, "[data-zoom=in]").send_keys(Keys.ENTER)
-    wait(browser, lambda found: found.find_elements(By.CSS_SELECTOR, ".minimap .view"), "the zoomed run")
+    wait(browser, lambda outcome: outcome.find_elements(By.CSS_SELECTOR, ".minimap .view"), "the zoomed run")
     assert len(browser.execute_script(names, "#timeline .window.wrong")) == 13
     browser.find_elements(By.PARTIAL_LINK_TEXT, "See why")[1].send_keys(Keys.ENTER)
-    wait(browser, lambda found: redrawn(found) > 0, "the first drawing")
+    wait(browser, lambda outcome: redrawn(outcome) > 0, "the first drawing")
     assert "The borders of a window are (o, c]." in texts(browser, "#diagnosis")[0]
     assert texts(browser, ".reports-A .report title, .reports-A .silent title") == []
     assert [text[:8] for text in texts(browser, "[aria-labelledby=reports-title] tbody th")] == [
         "10,000 m", "15,000 m", "20,000 m",
     ]  # fmt: skip
-    assert not (found := faults(browser)), found
+    assert not (outcome := faults(browser)), outcome
     keep(browser, "playground-window")
     shown(browser, bench, "/playground/?run=mine")
     assert len(texts(browser, "circle.element")) == ELEMENTS
@@ -336,24 +338,24 @@ def test_mistakes_are_underlined_where_they_are(browser: Any, bench: Any) -> Non
 
 def test_the_grammar_knows_every_text_of_the_conformance_cases(browser: Any, bench: Any) -> None:
     shown(browser, bench)
-    found = []
+    results = []
     for case in load():
         for dialect in dialect_names():
             try:
-                found.append(print_query(case.query, dialect))
+                results.append(print_query(case.query, dialect))
             except ValueError:
                 continue
     script = """const done = arguments[1]; import('/playground/static/editor.js').then(editor =>
       done(arguments[0].filter(text => editor.errorIn(text) !== null)))"""
-    assert len(found) > 400
-    assert browser.execute_async_script(script, found) == []
+    assert len(results) > 400
+    assert browser.execute_async_script(script, results) == []
 
 
 def test_keys_alone_complete_names_and_walk_the_timeline(browser: Any, bench: Any) -> None:
     shown(browser, bench)
     write(browser, "SELECT * FROM NAMED WINDOW <w> ON ")
     browser.find_element(By.CSS_SELECTOR, ".cm-content").send_keys(Keys.CONTROL, " ")
-    wait(browser, lambda found: texts(found, ".cm-completionLabel"), "completions")
+    wait(browser, lambda rows: texts(rows, ".cm-completionLabel"), "completions")
     assert "<http://ex.org/streams/test>" in texts(browser, ".cm-completionLabel")
     browser.find_element(By.CSS_SELECTOR, ".cm-content").send_keys(Keys.ESCAPE)
     after(browser, lambda: write(browser, FIRST.query))
@@ -419,14 +421,17 @@ def test_the_timeline_is_zoomed_panned_and_chosen_in(browser: Any, bench: Any) -
     after(browser, lambda: browser.find_element(By.CSS_SELECTOR, "[data-zoom=all]").send_keys(Keys.ENTER))
     browser.execute_script("document.querySelectorAll('.reports-A a.report')[1].focus()")
     chosen = "return [...document.querySelectorAll('.chosen')].map(each => each.ariaLabel || each.id)"
-    found = browser.execute_script(chosen)
-    assert "report-15000" in found
-    assert [each[:23] for each in found if "window" in each] == ["A: window [5,000, 15,00", "B: window (5,000, 15,00"]
-    assert sum("element at" in each for each in found) == 5
+    outcome = browser.execute_script(chosen)
+    assert "report-15000" in outcome
+    assert [entry[:23] for entry in outcome if "window" in entry] == [
+        "A: window [5,000, 15,00",
+        "B: window (5,000, 15,00",
+    ]
+    assert sum("element at" in entry for entry in outcome) == 5
     browser.execute_script("document.querySelector('circle[data-number=\"3\"]').focus()")
-    found = browser.execute_script(chosen)
-    assert sum("window" in each for each in found) == 4
-    assert {"report-10000", "report-15000"} <= set(found)
+    outcome = browser.execute_script(chosen)
+    assert sum("window" in entry for entry in outcome) == 4
+    assert {"report-10000", "report-15000"} <= set(outcome)
     assert [complaint for complaint in complaints(browser) if complaint["level"] == "SEVERE"] == []
 
 
@@ -437,12 +442,12 @@ def test_it_is_readable_in_both_sizes_and_themes(browser: Any, bench: Any, width
         assert browser.execute_script("return document.documentElement.scrollWidth - innerWidth") <= 0
         ratio, where = browser.execute_script(CONTRAST)
         assert ratio >= 4.5, (theme, where)
-        assert not (found := faults(browser)), found
+        assert not (outcome := faults(browser)), outcome
         if width == 390:
             tops = """return ['.inputs', '.timeline', '.fields', '[aria-labelledby="reports-title"]']
                 .map(each => document.querySelector(each).getBoundingClientRect().top)"""
-            found = browser.execute_script(tops)  # not the reports' table: in a fold that is closed it has no place
-            assert found == sorted(found)
+            outcome = browser.execute_script(tops)  # not the reports' table: in a fold that is closed it has no place
+            assert outcome == sorted(outcome)
             keep(browser, "playground-csrbench" if "csrbench" in path else "playground")
 
 
@@ -452,19 +457,19 @@ def test_the_list_of_examples_is_searched(browser: Any, bench: Any) -> None:
     assert texts(browser, "li:not([hidden]) > a") == ["tumbling windows are half-open"]
     keep(browser, "playground-examples")
     browser.find_element(By.CSS_SELECTOR, "li:not([hidden]) > a").click()
-    wait(browser, lambda found: redrawn(found) > 0, "the first drawing")
+    wait(browser, lambda outcome: redrawn(outcome) > 0, "the first drawing")
     assert "5: b p c." in field(browser, "stream").get_attribute("value")
     assert texts(browser, "h1") == ["Tumbling windows are half-open"]
     number = texts(browser, ".turn .note")[0].split()[1]
-    assert not (found := faults(browser)), found
+    assert not (outcome := faults(browser)), outcome
     browser.find_element(By.CSS_SELECTOR, "a[rel=next]").click()
-    wait(browser, lambda found: redrawn(found) > 0 and texts(found, ".turn .note"), "the next example")
+    wait(browser, lambda outcome: redrawn(outcome) > 0 and texts(outcome, ".turn .note"), "the next example")
     assert texts(browser, ".turn .note")[0].split()[1] == str(int(number) + 1)
     title = texts(browser, "h1")
     browser.refresh()
     assert texts(browser, "h1") == title
     browser.find_element(By.CSS_SELECTOR, "a[rel=prev]").click()
-    wait(browser, lambda found: texts(found, "h1") == ["Tumbling windows are half-open"], "the example before")
+    wait(browser, lambda outcome: texts(outcome, "h1") == ["Tumbling windows are half-open"], "the example before")
     keep(browser, "playground-example")
 
 
@@ -473,7 +478,7 @@ def test_a_recording_is_diagnosed_on_the_page(browser: Any, bench: Any) -> None:
     lines = [{"vars": ["room", "degrees"], "add": [], "instant": at} for at in (10_000, 15_000, 20_000, 25_000)]
     script = "document.getElementById('recording').value = arguments[0]; document.getElementById('diagnose').click()"
     browser.execute_script(script, "\n".join(map(json.dumps, lines)))
-    wait(browser, lambda found: texts(found, "#diagnosis h3"), "the diagnosis")
+    wait(browser, lambda rows: texts(rows, "#diagnosis h3"), "the diagnosis")
     assert "does not answer as rspql should" in texts(browser, "#diagnosis h3")[0]
     assert len(texts(browser, "#diagnosis .judged a.report.wrong")) == 2 * len(lines)
     assert FIRST.advance == lines[-1]["instant"]

@@ -64,12 +64,12 @@ class Service:
         query = (ROOT / "examples" / "operations" / "alerts" / "warm.rq").read_text()
         self._queries.register(QueryRegistration(query), name="warm")
         face = application(self._queries, [TOKEN], origins=read_origins([origin], tokens=True))
-        said: list[str] = []
-        self._server = Serving(face, "127.0.0.1", port, self._queries.leave, said.append)
+        messages: list[str] = []
+        self._server = Serving(face, "127.0.0.1", port, self._queries.leave, messages.append)
         self._thread = threading.Thread(target=self._server.run)
         self._thread.start()
-        until(lambda: said)
-        self.url = said[0].rstrip("/")
+        until(lambda: messages)
+        self.url = messages[0].rstrip("/")
         self.port = int(self.url.rpartition(":")[2])
 
     def publish(self, minute: int, room: str, celsius: int) -> None:

@@ -33,8 +33,8 @@ def wait_for(browser: Any, seen: Callable[[], Any], what: str) -> Any:
     end = time.monotonic() + WAIT_S
     while True:
         with suppress(WebDriverException):  # between two pages
-            if found := seen():
-                return found
+            if result := seen():
+                return result
         assert time.monotonic() < end, f"{what} did not come: {text_of(browser, 'main')}"
         time.sleep(0.2)
 

@@ -49,13 +49,13 @@ def test_pages_are_for_everybody(browser: Any, address: str) -> None:
         assert wide <= 0, (page, width)
         ratio, where = browser.execute_script(CONTRAST)
         assert ratio >= 4.5, (page, theme, where)
-        assert not (found := faults(browser)), (page, found)
+        assert not (result := faults(browser)), (page, result)
         keep(browser, f"site-{page.removesuffix('.html').replace('/', '-')}")
     assert [entry for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
     sent = [json.loads(entry)["message"] for entry in asked(browser)]
     to = [one["params"]["request"]["url"] for one in sent if one["method"] == "Network.requestWillBeSent"]
     assert len(to) > len(VIEWS)
-    assert [each for each in to if not each.startswith((address, "data:"))] == []
+    assert [line for line in to if not line.startswith((address, "data:"))] == []
 
 
 def test_words_are_searched_by_the_keyboard(browser: Any, address: str) -> None:

@@ -33,7 +33,7 @@ def test_each_room_opens_for_everybody(browser: Any, bench: Any) -> None:
             assert wide <= 0, (address, width)
             ratio, where = browser.execute_script(CONTRAST)
             assert ratio >= 4.5, (address, theme, where)
-        assert not (found := faults(browser)), (address, found)
+        assert not (result := faults(browser)), (address, result)
         keep(browser, f"room-{address.removeprefix(bench.url).strip('/') or 'front'}")
     assert [entry for entry in complaints(browser) if entry["level"] == "SEVERE"] == []
     sent = [json.loads(entry)["message"] for entry in asked(browser)]

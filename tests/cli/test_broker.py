@@ -50,31 +50,31 @@ def test_what_is_acknowledged_survives_a_kill_and_is_told_once(tmp_path):
     words = ("--journal", tmp_path / "journal", "--ontology", tmp_path / "o.ttl")
     with broker(*words) as (url, running), Client(url) as client:
         client.create_channel("people", QUERY)
-        told = client.subscribe("people", "me")
+        subscription = client.subscribe("people", "me")
         client.publish(student(0), key="k0")
         httpx.put(f"{url}/channels/people/subscribers/me").raise_for_status()
         for n in range(1, 6):
             assert client.publish(student(n), key=f"k{n}").number == n + 1
-        told.close()
+        subscription.close()
         running.kill()
         running.wait()
     with broker(*words) as (url, running), Client(url) as client:
         assert client.publish(student(5), key="k5").repeated
         assert {row for (row,) in client.rows("people").rows} == {f"<urn:t:s{n}>" for n in range(6)}
         client.delete(student(5))
-        told = client.subscribe("people", "me")
-        first = [next(told) for _ in range(4)]
-        assert [each.number for each in first] == [2, 3, 4, 5]
-        told.close()
+        subscription = client.subscribe("people", "me")
+        first = [next(subscription) for _ in range(4)]
+        assert [item.number for item in first] == [2, 3, 4, 5]
+        subscription.close()
         running.send_signal(signal.SIGTERM)
         assert running.wait(300) == 143
         assert running.stderr.read() == ""
     with broker(*words) as (url, _), Client(url) as client:
-        told = client.subscribe("people", "me")
-        rest = [next(told) for _ in range(3)]
-        told.close()
+        subscription = client.subscribe("people", "me")
+        rest = [next(subscription) for _ in range(3)]
+        subscription.close()
         assert rest[-1].removed == (("<urn:t:s5>",),)
-        by_key = {each.key: each.added for each in (*first, *rest) if each.added}
+        by_key = {item.key: item.added for item in (*first, *rest) if item.added}
         assert sorted(by_key.values()) == [((f"<urn:t:s{n}>",),) for n in range(1, 6)]
 
 

@@ -41,15 +41,15 @@ finally:
 
 def registered():
     """The commands that each module registers."""
-    found = {}
+    results = {}
     for module in iter_modules(cli.__path__):
         given = import_module(f"{cli.__name__}.{module.name}")
         if hasattr(given, "register"):
             app = typer.Typer()
             app.callback()(lambda: None)
             given.register(app)
-            found |= dict.fromkeys(typer.main.get_command(app).commands, module.name)  # type: ignore[attr-defined]
-    return found
+            results |= dict.fromkeys(typer.main.get_command(app).commands, module.name)  # type: ignore[attr-defined]
+    return results
 
 
 def test_every_registered_command_is_listed_with_its_module():
@@ -107,18 +107,18 @@ def imported(*words):
 @pytest.mark.server
 @pytest.mark.parametrize("word", ["--help", "--version"])
 def test_help_and_version_import_no_command(word):
-    found = imported(word)
-    assert {name for name in found if name.startswith("streamgauge")} <= OWN
-    outside = {name.partition(".")[0] for name in found} - set(sys.stdlib_module_names) - {"streamgauge"}
+    result = imported(word)
+    assert {name for name in result if name.startswith("streamgauge")} <= OWN
+    outside = {name.partition(".")[0] for name in result} - set(sys.stdlib_module_names) - {"streamgauge"}
     assert outside <= LIBRARIES
 
 
 @pytest.mark.server
 def test_a_small_stream_is_made_without_what_it_does_not_use(tmp_path):
-    found = imported("generate", "weather", "--stations", "2", "--duration", "10s", "--out", tmp_path / "stream")
+    result = imported("generate", "weather", "--stations", "2", "--duration", "10s", "--out", tmp_path / "stream")
     assert (tmp_path / "stream").is_dir()
-    assert not HEAVY & found - {"pydantic"}  # typer reads values with pydantic
-    assert not {name for name in found if name.startswith(("streamgauge.servers", "streamgauge.report"))}
+    assert not HEAVY & result - {"pydantic"}  # typer reads values with pydantic
+    assert not {name for name in result if name.startswith(("streamgauge.servers", "streamgauge.report"))}
 
 
 @pytest.mark.server
@@ -129,10 +129,10 @@ def test_a_query_is_answered_without_what_tables_and_experiments_need(tmp_path):
     (tmp_path / "s.jsonl").write_text(
         '{"stream": "urn:in", "time": 1000, "add": [["<urn:a>", "<urn:b>", "<urn:c>"]]}\n'
     )
-    found = imported("query", tmp_path / "q.rq", "--stream", tmp_path / "s.jsonl")
-    assert "streamgauge.incremental.evaluator" in found
-    assert not {"numpy", "pyarrow", "regex", *HEAVY} & found - {"pydantic"}  # typer reads values with pydantic
-    assert not {name for name in found if name.startswith(("streamgauge.oracle", "streamgauge.suites"))}
+    result = imported("query", tmp_path / "q.rq", "--stream", tmp_path / "s.jsonl")
+    assert "streamgauge.incremental.evaluator" in result
+    assert not {"numpy", "pyarrow", "regex", *HEAVY} & result - {"pydantic"}  # typer reads values with pydantic
+    assert not {name for name in result if name.startswith(("streamgauge.oracle", "streamgauge.suites"))}
 
 
 @pytest.mark.server
@@ -144,6 +144,6 @@ def test_clients_start_without_what_tables_and_experiments_need():
         text=True,
         check=True,
     )
-    found = set(done.stdout.split())
-    assert found >= set(modules)
-    assert not {"numpy", "pyarrow", *HEAVY} & found
+    results = set(done.stdout.split())
+    assert results >= set(modules)
+    assert not {"numpy", "pyarrow", *HEAVY} & results

@@ -26,7 +26,7 @@ def certify(tmp_path, code: str, *more: str):
 
 
 def findings(text: str) -> set[str]:
-    return {each for entry in tomllib.loads(text)["deviation"] for each in entry["findings"]}
+    return {item for entry in tomllib.loads(text)["deviation"] for item in entry["findings"]}
 
 
 def test_a_program_that_is_right_is_certified(tmp_path):

@@ -41,8 +41,8 @@ def test_right_wrong_and_late_have_exit_codes_of_their_own(tmp_path, command):
     assert (code, json.loads(out)["late"]) == (0, 0)
     late = folder(tmp_path / "b", lambda run: replace(run, answers=tuple(slow(one) for one in run.answers)))
     code, out, _ = command("check", late, "--max-delay", "1s", "--json")
-    found = json.loads(out)
-    assert (code, found["judgement"], found["late"]) == (5, "right but late", 4)
+    result = json.loads(out)
+    assert (code, result["judgement"], result["late"]) == (5, "right but late", 4)
     assert read_verdict(late).judgement == "right but late"
     assert command("check", folder(tmp_path / "c", wrong))[0] == 1
 
@@ -57,8 +57,8 @@ def test_another_query_judges_in_place_of_the_runs(tmp_path, command):
     plain.write_text("SELECT ?s { ?s <urn:p> ?v FILTER(?v < ${LIMIT}) }")
     assert command("check", run, "--query", plain, "-D", "LIMIT=100")[0] == 0
     code, out, _ = command("check", run, "--query", plain, "-D", "LIMIT=12", "--json")
-    found = json.loads(out)
-    assert (code, found["recall"], [window["expected"] for window in found["windows"]]) == (1, 1.0, [5, 5, 2, 0])
+    result = json.loads(out)
+    assert (code, result["recall"], [window["expected"] for window in result["windows"]]) == (1, 1.0, [5, 5, 2, 0])
     assert not (run / "verdict.json").exists()
     assert command("check", run, "--query", plain, "-D", "LIMIT=12", "--keep")[0] == 1
     assert read_verdict(run).judgement == "wrong"
@@ -70,7 +70,7 @@ def test_another_query_judges_in_place_of_the_runs(tmp_path, command):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["--query", "missing.query"], "cannot be read"),
         (["--query", "{plain}"], "the parameter LIMIT has no value"),
@@ -84,23 +84,23 @@ def test_another_query_judges_in_place_of_the_runs(tmp_path, command):
         (["--evaluator", "changes"], "choose from definition, spark"),
     ],
 )
-def test_bad_input_is_a_sentence(tmp_path, command, words, said):
+def test_bad_input_is_a_sentence(tmp_path, command, words, message):
     run = folder(tmp_path)
     (tmp_path / "plain").write_text("SELECT ?s { ?s <urn:p> ?v FILTER(?v < ${LIMIT}) }")
     (tmp_path / "broken").write_text("SELECT ?s { ?s <urn:p> }")
     filled = [word.format(plain=tmp_path / "plain", broken=tmp_path / "broken") for word in words]
     code, _, error = command("check", run, *filled)
     assert code == 2
-    assert said in " ".join(error.replace("│", " ").split())
+    assert message in " ".join(error.replace("│", " ").split())
 
 
 def test_a_query_over_another_stream_names_both(tmp_path, command):
     run = folder(tmp_path, name="http://ex.org/streams/else")
     code, out, _ = command("check", run, "--json")
-    found = json.loads(out)
-    assert (code, found["judgement"]) == (4, "unknown")
-    assert "<http://ex.org/streams/else>" in found["reason"]
-    assert f"<{STREAM}>" in found["reason"]
+    result = json.loads(out)
+    assert (code, result["judgement"]) == (4, "unknown")
+    assert "<http://ex.org/streams/else>" in result["reason"]
+    assert f"<{STREAM}>" in result["reason"]
 
 
 def test_gracious_borders_are_printed_and_kept(tmp_path, command):

@@ -17,9 +17,9 @@ def complete(command, monkeypatch):
         monkeypatch.setenv(COMPLETE_VARIABLE, "complete_bash")
         monkeypatch.setenv("COMP_WORDS", " ".join(["streamgauge", *words]))
         monkeypatch.setenv("COMP_CWORD", str(len(words)))
-        said = command()
-        assert said.code == 0
-        return said.out.split()
+        output = command()
+        assert output.code == 0
+        return output.out.split()
 
     return offered
 
@@ -46,9 +46,9 @@ def complete(command, monkeypatch):
     ],
 )
 def test_what_is_begun_is_completed(complete, words, some):
-    found = complete(*words)
-    assert some <= set(found)
-    assert all(each.startswith(words[-1]) for each in found)
+    result = complete(*words)
+    assert some <= set(result)
+    assert all(line.startswith(words[-1]) for line in result)
 
 
 @pytest.mark.parametrize("shell", ["bash", "zsh", "fish", "ZSH"])

@@ -129,8 +129,8 @@ def test_a_block_that_does_not_run_as_shown_fails(case, shell):
 
 def test_lines_have_comments_quotes_and_exit_codes():
     text = "streamgauge check 'a#b' \\\n  --json  # the paper's, exit code 1\n# a comment\ncurl -s x | head\n"
-    found = lines_of(text)
-    assert [(each.text, each.code, each.simple) for each in found] == [
+    result = lines_of(text)
+    assert [(item.text, item.code, item.simple) for item in result] == [
         ("streamgauge check 'a#b'    --json", 1, True),
         ("curl -s x | head", 0, False),
     ]
@@ -146,7 +146,7 @@ def test_the_files_of_the_map_are_there():
     tables = text[text.index("## From an experiment file") :]
     named = re.findall(r"`(?!src/)([a-z_/]+(?:\.py|/))`", tables)
     assert len(named) > 40
-    assert [each for each in named if not (ROOT / "src" / "streamgauge" / each).exists()] == []
+    assert [item for item in named if not (ROOT / "src" / "streamgauge" / item).exists()] == []
 
 
 @pytest.mark.parametrize("title", ["From an experiment file to a verdict", "From the text of a query to an answer"])
@@ -159,7 +159,7 @@ def test_a_way_through_the_code_has_twenty_files_at_most(title):
 def mistakes() -> set[str]:
     """The classes of the package that derive from MistakeError, by their names."""
     texts = (path.read_text() for path in (ROOT / "src" / "streamgauge").rglob("*.py"))
-    classes = [found for text in texts for found in re.findall(r"^class (\w+)\(([\w., ]+)\):", text, re.M)]
+    classes = [item for text in texts for item in re.findall(r"^class (\w+)\(([\w., ]+)\):", text, re.M)]
     names = {"MistakeError"}
     while more := {name for name, bases in classes if names & set(re.findall(r"\w+", bases))} - names:
         names |= more

@@ -12,8 +12,8 @@ from streamgauge.spark import requirements
 
 
 def test_engines_are_listed(command):
-    said = command("engines", "--json")
-    assert (said.code, set(json.loads(said.out)["engines"])) == (0, set(engines.names()))
+    output = command("engines", "--json")
+    assert (output.code, set(json.loads(output.out)["engines"])) == (0, set(engines.names()))
     assert "CSRBench, table 1" in command("engines", "--semantics").out
 
 
@@ -35,9 +35,9 @@ def test_engines_are_listed(command):
 )
 def test_what_cannot_be_prepared_is_said(tmp_path, monkeypatch, command, words, told):
     monkeypatch.chdir(tmp_path)
-    said = command("engines", "prepare", *words)
-    assert said.code == 2
-    assert told in " ".join(said.err.split())
+    output = command("engines", "prepare", *words)
+    assert output.code == 2
+    assert told in " ".join(output.err.split())
 
 
 @pytest.mark.server
@@ -52,11 +52,11 @@ def test_jars_that_lack_classes_do_not_pass(tmp_path, monkeypatch, command):
         )
         place = tmp_path / "clone" / (folder if "/" in folder else f"{folder}/target")
         place.mkdir(parents=True, exist_ok=True)
-        with zipfile.ZipFile(place / f"{name}.jar", "w") as made:
-            made.writestr("nothing", "")
-    said = command("engines", "prepare", "yasper", "--source", tmp_path / "clone")
-    assert said.code == 2
-    assert "Yasper.java does not compile with the jars of" in said.err
+        with zipfile.ZipFile(place / f"{name}.jar", "w") as file:
+            file.writestr("nothing", "")
+    output = command("engines", "prepare", "yasper", "--source", tmp_path / "clone")
+    assert output.code == 2
+    assert "Yasper.java does not compile with the jars of" in output.err
 
 
 def engines_clones(name):
@@ -66,10 +66,10 @@ def engines_clones(name):
 
 
 def test_doctor_lists_every_engine_extra_and_tool(command):
-    said = command("doctor", "--json")
-    found = {(load["kind"], load["name"]): load for load in json.loads(said.out)}
-    assert {name for kind, name in found if kind == "engine"} == set(engines.names())
-    assert {name for kind, name in found if kind == "extra"} == {
+    output = command("doctor", "--json")
+    results = {(load["kind"], load["name"]): load for load in json.loads(output.out)}
+    assert {name for kind, name in results if kind == "engine"} == set(engines.names())
+    assert {name for kind, name in results if kind == "extra"} == {
         "columns",
         "docs",
         "gtfs",
@@ -80,11 +80,11 @@ def test_doctor_lists_every_engine_extra_and_tool(command):
         "plots",
         "spark",
     }
-    assert {name for kind, name in found if kind == "tool"} == {"javac", "mvn", "git", "node", "nginx", "chromium"}
-    assert all(each["found"] or each["advice"] for each in found.values())
-    assert found["engine", "live"]["found"] == "ready"
-    assert "cannot be run" in found["engine", "sparqlstream"]["advice"]
-    assert found["extra", "mqtt"]["found"].startswith("paho-mqtt ")
+    assert {name for kind, name in results if kind == "tool"} == {"javac", "mvn", "git", "node", "nginx", "chromium"}
+    assert all(entry["found"] or entry["advice"] for entry in results.values())
+    assert results["engine", "live"]["found"] == "ready"
+    assert "cannot be run" in results["engine", "sparqlstream"]["advice"]
+    assert results["extra", "mqtt"]["found"].startswith("paho-mqtt ")
 
 
 def test_doctor_says_what_adds_what_is_absent(command, monkeypatch):
@@ -101,9 +101,9 @@ def test_doctor_says_what_adds_what_is_absent(command, monkeypatch):
 def test_doctor_fails_where_java_is_too_old(command, monkeypatch, tmp_path):
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     monkeypatch.setattr(requirements.shutil, "which", lambda _name: None)
-    said = command("doctor")
-    assert said.code == 2
-    assert "Java: Spark needs Java 17 or newer and none was found" in said.out
+    output = command("doctor")
+    assert output.code == 2
+    assert "Java: Spark needs Java 17 or newer and none was found" in output.out
 
 
 def test_doctor_says_when_memory_will_not_do(command, monkeypatch):

@@ -99,6 +99,6 @@ def test_every_limit_of_the_page_is_an_option():
     from streamgauge.cli.main import load
 
     options = {name for param in load("engine").commands["serve"].params for name in param.opts}
-    found = set(re.findall(r"`(--[a-z-]+)`", (ROOT / "docs" / "serving.md").read_text()))
-    assert found
-    assert found <= options
+    matches = set(re.findall(r"`(--[a-z-]+)`", (ROOT / "docs" / "serving.md").read_text()))
+    assert matches
+    assert matches <= options

@@ -19,6 +19,6 @@ def test_a_command_can_be_typed(command):
 @pytest.mark.server
 @pytest.mark.parametrize("wait", QUICK, ids=lambda wait: wait.name)
 def test_what_is_waited_for_ends_well(wait, tmp_path):
-    found = waited(wait, tmp_path)
-    assert found.ended_well
-    assert found.cpu > 0
+    result = waited(wait, tmp_path)
+    assert result.ended_well
+    assert result.cpu > 0

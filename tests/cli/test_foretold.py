@@ -73,7 +73,7 @@ def test_a_search_is_foretold(file, command, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("words", "said"),
+    ("words", "message"),
     [
         (["tpf"], "reproduce: everything takes about 8 hours"),
         (["tpf", "--quick"], "reproduce: everything takes about an hour"),
@@ -84,11 +84,11 @@ def test_a_search_is_foretold(file, command, monkeypatch):
         (["yabench", "--engines", "live", "--only", "E1/small"], None),
     ],
 )
-def test_a_reproduction_is_foretold(command, monkeypatch, words, said):
+def test_a_reproduction_is_foretold(command, monkeypatch, words, message):
     def stopped(*_given, **_options):
         raise reproduce_command.typer.Exit(0)
 
     monkeypatch.setattr(reproduce_command, "_do", stopped)
     code, _, err = command("reproduce", *words)
     assert code == 0
-    assert (said in err) if said else ("everything takes" not in err)
+    assert (message in err) if message else ("everything takes" not in err)

@@ -25,10 +25,10 @@ def serving(*words: object) -> Iterator[tuple[str, str]]:
     with subprocess.Popen([*PROGRAM, *map(str, words), "--port", "0"], stderr=subprocess.PIPE, text=True) as running:
         try:
             assert running.stderr is not None
-            said = running.stderr.readline()
+            output = running.stderr.readline()
             match = re.fullmatch(r"/data at (http://127\.0\.0\.1:\d+)/\n", running.stderr.readline())
-            assert match, said
-            yield match[1], said
+            assert match, output
+            yield match[1], output
             os.kill(running.pid, signal.SIGTERM)
             assert running.wait(300) == 143
             assert running.stderr.read() == ""
@@ -104,6 +104,6 @@ def test_what_cannot_be_served(monkeypatch, capsys, tmp_path, words, says):
     with pytest.raises(SystemExit) as ended:
         main()
     assert ended.value.code == 2
-    said = capsys.readouterr().err
-    assert says in " ".join(said.replace("│", " ").split())
-    assert "Traceback" not in said
+    output = capsys.readouterr().err
+    assert says in " ".join(output.replace("│", " ").split())
+    assert "Traceback" not in output

@@ -42,13 +42,13 @@ def test_every_methods_file_says_the_streams_facts(tmp_path):
     assert len(said) > len(latest(said)) > 5
     assert {path.name for path in out.iterdir()} == {f"{style.method}-{style.label}.nq" for style in styles("all")}
     for style in styles("all"):
-        found = method(style.method).facts(list(read_quads(out / f"{style.method}-{style.label}.nq")), style)
-        timed = {(fact.triple, fact.initial, fact.final) for fact in found if not fact.static}
+        result = method(style.method).facts(list(read_quads(out / f"{style.method}-{style.label}.nq")), style)
+        timed = {(fact.triple, fact.initial, fact.final) for fact in result if not fact.static}
         if style.label == "interval":
             assert timed == {(fact.triple, fact.initial, fact.final) for fact in said}
         else:
             assert timed == {(fact.triple, None, fact.final) for fact in latest(said)}
-        assert sum("headSign" in fact.triple[1] for fact in found if fact.static) > 5
+        assert sum("headSign" in fact.triple[1] for fact in result if fact.static) > 5
 
 
 def test_an_unknown_method_is_refused_with_those_there_are(tmp_path):
@@ -72,8 +72,8 @@ def test_static_data_and_a_feed_answer_the_papers_query(tmp_path):
     with subprocess.Popen(list(map(str, serve)), stderr=subprocess.PIPE, text=True) as server:
         try:
             assert server.stderr is not None
-            said = next(line for line in server.stderr if " at http" in line)
-            address = f"{said.split()[2]}trains"
+            output = next(line for line in server.stderr if " at http" in line)
+            address = f"{output.split()[2]}trains"
             stop = time.monotonic() + 60
             rows = []
             while not rows and time.monotonic() < stop:  # the feed begins beside the server

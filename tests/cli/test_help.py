@@ -52,7 +52,7 @@ def test_help_fits_80_columns_and_ends_with_the_examples(command, words, option)
     code, out, _ = command(*words.split(), option)
     assert code == 0
     lines = out.rstrip().splitlines()
-    assert lines[-len(EXAMPLES[words]) :] == [f"  streamgauge {each}" for each in EXAMPLES[words]]
+    assert lines[-len(EXAMPLES[words]) :] == [f"  streamgauge {item}" for item in EXAMPLES[words]]
     assert max(map(len, lines)) <= 80
     assert lines[0].startswith(f"Usage: streamgauge {words} [OPTIONS]")
     assert "<bool>" not in out
@@ -75,6 +75,6 @@ ONE_NAME = {
 @pytest.mark.parametrize("thing", ONE_NAME)
 def test_a_thing_has_one_name_in_every_command(thing):
     wanted, others = ONE_NAME[thing]
-    found = {name for command in LEAVES.values() for parameter in command.params for name in parameter.opts}
-    assert wanted <= found
-    assert not others & found
+    results = {name for command in LEAVES.values() for parameter in command.params for name in parameter.opts}
+    assert wanted <= results
+    assert not others & results

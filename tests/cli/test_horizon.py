@@ -66,8 +66,8 @@ def test_every_command_has_the_same_horizon(here, command):
     _, _, err = imported(here, command, reports)
     assert "time is assumed to end at 32,000 ms" in err
     code, out, _ = command("check", "imported", "--json")
-    found = json.loads(out)
-    assert (code, found["horizon"], [window["instant"] for window in found["windows"]]) == (0, 32_000, INSTANTS)
+    result = json.loads(out)
+    assert (code, result["horizon"], [window["instant"] for window in result["windows"]]) == (0, 32_000, INSTANTS)
     code, out, err = command("run", "one.toml", "--out", "runs", "--json")
     assert code == 0
     (run,) = (here / "runs").glob("live-*")

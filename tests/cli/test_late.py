@@ -27,10 +27,10 @@ def test_the_late_window_is_shown_by_check(tmp_path, command):
     assert "Later than 1 s: window 1 (2 s)" in out
     assert "delay 1 late [0.00" in out
     code, out, _ = command("check", run, "--max-delay", "1s", "--json")
-    found = json.loads(out)
-    assert [window["state"] for window in found["windows"]] == ["right", "late", "right", "right"]
-    assert [window["late"] for window in found["windows"]] == [False, True, False, False]
-    assert found["delay_bound"] == 1000
+    result = json.loads(out)
+    assert [window["state"] for window in result["windows"]] == ["right", "late", "right", "right"]
+    assert [window["late"] for window in result["windows"]] == [False, True, False, False]
+    assert result["delay_bound"] == 1000
 
 
 @pytest.mark.slow
@@ -61,9 +61,9 @@ def test_a_wrong_window_that_is_late_too_is_wrong_and_marked(tmp_path, command):
         return replace(late, answers=(first, replace(second, added=second.added[1:]), *rest))
 
     code, out, _ = command("check", folder(tmp_path, both), "--max-delay", "1s", "--json")
-    found = json.loads(out)
+    result = json.loads(out)
     assert code == 1
-    assert [(window["state"], window["late"]) for window in found["windows"]][1] == ("wrong", True)
+    assert [(window["state"], window["late"]) for window in result["windows"]][1] == ("wrong", True)
     out = " ".join(command("check", tmp_path / "run", "--max-delay", "1s").out.split())
     assert "1 later than the 1 s allowed" in out
     assert "delay 1 wrong [0.00" in out
@@ -79,6 +79,6 @@ def test_folders_of_earlier_versions_are_read(tmp_path, command):
     for name in ("delay_bound", "horizon", "cautions"):
         del data["verdict"][name]
     (run / "verdict.json").write_text(json.dumps(data))
-    found = read_verdict(run)
-    assert not any(window.late for window in found.windows)
-    assert (found.delay_bound, found.horizon, found.cautions) == (None, None, ())
+    result = read_verdict(run)
+    assert not any(window.late for window in result.windows)
+    assert (result.delay_bound, result.horizon, result.cautions) == (None, None, ())

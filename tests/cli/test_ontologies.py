@@ -25,10 +25,10 @@ def ontology(tmp_path):
 
 
 def test_an_axiom_outside_is_refused_with_the_option_that_leaves_it_out(command, ontology):
-    said = command("broker", "serve", "--ontology", ontology)
-    assert said.code == 2
-    assert "<urn:t:A> rdfs:subClassOf [ owl:unionOf ( <urn:t:C> <urn:t:D> ) ]" in said.err.replace("\n", " ")
-    assert "--ontology-lenient" in said.err
+    output = command("broker", "serve", "--ontology", ontology)
+    assert output.code == 2
+    assert "<urn:t:A> rdfs:subClassOf [ owl:unionOf ( <urn:t:C> <urn:t:D> ) ]" in output.err.replace("\n", " ")
+    assert "--ontology-lenient" in output.err
 
 
 def test_what_is_left_out_is_said(ontology):
@@ -45,7 +45,7 @@ def test_what_is_left_out_is_said(ontology):
     assert len(rules.rules) == 3, "the rest is read: a subclass, a disjointness, different values of :p"
     said.clear()
     assert len(read_ontologies((ontology,), "named", said.append, lenient=True, same_as=True).rules) > len(rules.rules)
-    assert not any("--same-as" in each for each in said)
+    assert not any("--same-as" in item for item in said)
 
 
 @pytest.mark.server

@@ -42,7 +42,7 @@ def test_every_form_of_the_data_gives_the_same_answers_and_expectation(here, com
         due.append([(load["instant"], sorted(load["rows"])) for load in json.loads(out) if load["rows"]])
     assert said == [said[0]] * 3
     assert due == [due[0]] * 3
-    assert [each for each in said[0] if each[1]] == due[0]
+    assert [entry for entry in said[0] if entry[1]] == due[0]
     assert due[0]
 
 
@@ -109,11 +109,11 @@ def test_own_stream_and_query_to_verdict_and_page(here, command):
     begun = _cpu()
     code, out, err = command("run", "parking.toml", "--json")
     assert code == 0, err
-    found = json.loads(out)
-    assert [run["judgement"] for run in found["runs"]] == ["right", "right"]
+    result = json.loads(out)
+    assert [run["judgement"] for run in result["runs"]] == ["right", "right"]
     code, _, err = command("check", "runs/parking/live-csparql-seed0-1")
     assert code == 0, err
-    assert "live as csparql" in Path(found["report"]).read_text()
+    assert "live as csparql" in Path(result["report"]).read_text()
     code, out, err = command("report", "runs/parking", "--out", "page.html")
     assert code == 0, err
     assert Path("page.html").stat().st_size > 10_000

@@ -54,7 +54,7 @@ def test_query_and_expect_agree_on_a_file_that_names_no_stream(here, command, di
     code, out, _ = command("query", f"{dialect}.rq", "--stream", stream, "--json")
     assert code == 0
     said = [json.loads(line) for line in out.splitlines()]
-    assert [(each["instant"], sorted(map(tuple, each["add"]))) for each in said] == due
+    assert [(entry["instant"], sorted(map(tuple, entry["add"]))) for entry in said] == due
     assert sum(len(rows) for _, rows in due) == (3 if dialect == "cqels" else 2)
 
 
@@ -176,9 +176,9 @@ def test_a_wrong_workload_is_named(tmp_path, table):
     file.write_text(
         f'[workload]\n{table}\n[query]\ntext = "ASK {{}}"\n[[engine]]\nname = "live"\nsemantics = "rspql"\n'
     )
-    with pytest.raises(ExperimentError, match=BAD[table]) as found:
+    with pytest.raises(ExperimentError, match=BAD[table]) as result:
         read(file)
-    assert str(found.value).count("\n") == 0
+    assert str(result.value).count("\n") == 0
 
 
 def test_paths_are_relative_to_the_experiment_file(tmp_path):

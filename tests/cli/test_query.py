@@ -44,10 +44,10 @@ def ask(here, monkeypatch, capfdbinary):
         monkeypatch.setattr(sys, "argv", ["streamgauge", "query", str(here / query), "-D", "SIZE=5", *map(str, words)])
         with pytest.raises(SystemExit) as ended:
             main()
-        said = capfdbinary.readouterr()
-        assert b"Traceback" not in said.err
-        assert ended.value.code == code, said.err
-        return said.out.decode(), said.err.decode()
+        output = capfdbinary.readouterr()
+        assert b"Traceback" not in output.err
+        assert ended.value.code == code, output.err
+        return output.out.decode(), output.err.decode()
 
     return call
 
@@ -105,9 +105,9 @@ def test_csv_has_plain_values(ask, here):
 def test_graphs_are_a_stream_again(ask, here):
     out, _ = ask("construct.rq", "--stream", here / "in.jsonl", "--format", "nquads", "--advance-to", "10s")
     (here / "out.nq").write_text(out)
-    found = list(read_stream(here / "out.nq", stream=STREAM))
-    assert [(each.time, len(each.added)) for each in found] == [(5000, 2), (10_000, 1)]
-    assert found[1].added == (("<urn:a>", "<urn:seen>", "<urn:c>"),)
+    elements = list(read_stream(here / "out.nq", stream=STREAM))
+    assert [(item.time, len(item.added)) for item in elements] == [(5000, 2), (10_000, 1)]
+    assert elements[1].added == (("<urn:a>", "<urn:seen>", "<urn:c>"),)
 
 
 def test_answers_go_to_a_sink(ask, here):

@@ -34,7 +34,7 @@ def test_markdown_is_printed_and_junit_written(judged, command, tmp_path):
     assert f"streamgauge explain {judged} --window" in out
     shutil.copytree(judged, tmp_path / "deep" / "er" / "run")
     code, out, _ = command("report", tmp_path, "--format", "markdown")
-    assert all(f"streamgauge explain {each} --window" in out for each in (judged, tmp_path / "deep" / "er" / "run"))
+    assert all(f"streamgauge explain {item} --window" in out for item in (judged, tmp_path / "deep" / "er" / "run"))
     code, out, _ = command("report", judged, "--format", "junit", "--out", tmp_path / "v.xml")
     assert (code, out.strip()) == (0, str(tmp_path / "v.xml"))
     (suite,) = ElementTree.parse(tmp_path / "v.xml").getroot()

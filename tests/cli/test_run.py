@@ -76,9 +76,9 @@ def once(folder):
 def test_the_main_job(here, command):
     code, out, _ = command("run", here / "small.toml", "--out", here / "out", "--json")
     assert code == 0
-    found = json.loads(out)
-    assert [run["judgement"] for run in found["runs"]] == ["right"] * 4
-    page = Path(found["report"]).read_text()
+    result = json.loads(out)
+    assert [run["judgement"] for run in result["runs"]] == ["right"] * 4
+    page = Path(result["report"]).read_text()
     assert "live as cqels" in page
 
     kept = {path: path.stat().st_mtime_ns for path in (here / "out").glob("live-*/run.json")}

@@ -28,12 +28,12 @@ def test_a_run_is_kept_analysed_and_judged(conf, tmp_path):
     out, page = tmp_path / "run", tmp_path / "page.html"
     assert sepbm("run", conf, "--out", out).exit_code == 0
     recordings.write_facts(out, facts())
-    found = sepbm("analyse", out, "--of", conf, "--judge", "--json", "--out", page)
-    assert found.exit_code == 0
-    (one,) = json.loads(found.stdout)["runs"]
-    due = sum(len(each.added) + len(each.removed) for each in SMALL.due())
+    verdict = sepbm("analyse", out, "--of", conf, "--judge", "--json", "--out", page)
+    assert verdict.exit_code == 0
+    (one,) = json.loads(verdict.stdout)["runs"]
+    due = sum(len(report.added) + len(report.removed) for report in SMALL.due())
     assert (one["all"]["due"], one["all"]["delivered"], one["all"]["missed"]) == (due, due, 0)
-    assert {each["judgement"] for each in one["verdicts"].values()} == {"right"}
+    assert {report["judgement"] for report in one["verdicts"].values()} == {"right"}
     assert one["all"]["throughput"]["complete"] == len(SMALL.publications)
     assert "1 of 1 run sent all notifications that were due" in page.read_text(encoding="utf-8")
     assert "1 of 1 run sent all" in sepbm("analyse", out, "--of", conf).stdout
@@ -42,9 +42,9 @@ def test_a_run_is_kept_analysed_and_judged(conf, tmp_path):
 def test_part_of_a_run_is_asked_for_by_options(conf, tmp_path):
     words = ("--channel", "named", "--first", 3, "--publishers", 2, "-o", "strategy=reevaluate")
     assert sepbm("run", conf, "--out", tmp_path / "run", *words).exit_code == 0
-    found = recordings.read(tmp_path / "run")
-    assert (found.channels, len(found.published), found.publishers) == (("named",), 3, 2)
-    assert found.options == {"strategy": "reevaluate"}
+    result = recordings.read(tmp_path / "run")
+    assert (result.channels, len(result.published), result.publishers) == (("named",), 3, 2)
+    assert result.options == {"strategy": "reevaluate"}
 
 
 def test_few_statements_are_made_in_this_process_also_where_a_master_is_named(tmp_path, monkeypatch):
@@ -74,6 +74,6 @@ def test_bad_input_is_named(conf, tmp_path):
 
 
 def test_systems_are_listed_with_their_options():
-    found = json.loads(sepbm("systems", "--json").stdout)
-    assert "strategy" in found["broker_inprocess"]["options"]
+    result = json.loads(sepbm("systems", "--json").stdout)
+    assert "strategy" in result["broker_inprocess"]["options"]
     assert "broker_inprocess" in sepbm("systems").stdout

@@ -110,16 +110,16 @@ def test_nothing_is_loaded_from_another_machine(site, pages):
     assert sum(len(page.loads) for page in pages.values()) > 500
     for sheet in site.rglob("*.css"):
         asked = re.findall(r"url\(\s*[\"']?([^\"')]+)|@import\s+[\"']([^\"']+)", sheet.read_text("utf-8"))
-        assert [each for each in map("".join, asked) if "//" in each.removeprefix("data:")[:9]] == [], sheet.name
+        assert [line for line in map("".join, asked) if "//" in line.removeprefix("data:")[:9]] == [], sheet.name
     for script in site.rglob("*.js"):
         assert not re.search(r"(?:fetch|importScripts|import)\(\s*[\"']https?:", script.read_text("utf-8")), script.name
 
 
 def test_words_are_found_and_no_address_of_the_builder_is_kept(site):
     text = (site / "searchindex.js").read_text("utf-8")
-    found = json.loads(text[text.index("{") : text.rindex("}") + 1])
-    assert "semantics" in found["docnames"]
-    assert found["terms"]["landmark"]
+    result = json.loads(text[text.index("{") : text.rindex("}") + 1])
+    assert "semantics" in result["docnames"]
+    assert result["terms"]["landmark"]
     for file in site.rglob("*"):
         if file.suffix in {".html", ".js", ".css", ".txt"}:
             assert str(ROOT) not in file.read_text("utf-8"), file.name
@@ -127,8 +127,8 @@ def test_words_are_found_and_no_address_of_the_builder_is_kept(site):
 
 def test_examples_can_be_taken_along(site):
     (packed,) = site.rglob("examples.zip")
-    with zipfile.ZipFile(packed) as found:
-        names = set(found.namelist())
+    with zipfile.ZipFile(packed) as result:
+        names = set(result.namelist())
     assert {"examples/select.toml", "examples/average.rq", "examples/engines/minimal.py"} <= names
 
 

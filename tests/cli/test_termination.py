@@ -73,11 +73,11 @@ def test_a_query_whose_sink_does_not_answer_ends_in_time(tmp_path):
 
 
 def test_the_signal_does_what_the_handler_of_ctrl_c_does_then(restored):
-    told: list[int] = []
+    messages: list[int] = []
     with Termination():
-        signal.signal(signal.SIGINT, lambda number, _frame: told.append(number))
+        signal.signal(signal.SIGINT, lambda number, _frame: messages.append(number))
         signal.raise_signal(signal.SIGTERM)
-    assert told == [signal.SIGINT]
+    assert messages == [signal.SIGINT]
 
 
 def interrupted(error: BaseException) -> None:

@@ -86,9 +86,9 @@ def test_what_a_server_sends_is_shown_as_it_comes(query, address):
 
 
 def test_push_with_a_plan_that_polls_is_refused(query, command):
-    said = command("watch", query, "http://127.0.0.1:9/trains", "--push", "--plan", "streamer")
-    assert said.code == 2
-    assert "leave one option out" in " ".join(said.err.replace("│", " ").split())
+    output = command("watch", query, "http://127.0.0.1:9/trains", "--push", "--plan", "streamer")
+    assert output.code == 2
+    assert "leave one option out" in " ".join(output.err.replace("│", " ").split())
 
 
 def test_control_c_leaves_in_order_and_says_how_much_it_was(query, address):
@@ -103,11 +103,11 @@ def test_control_c_leaves_in_order_and_says_how_much_it_was(query, address):
 def test_a_server_that_is_not_there_is_said_and_waited_for(query):
     words = [*RUN, "watch", query, "http://127.0.0.1:9/trains"]
     watching = subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    said = watching.stderr.readline().decode()
+    output = watching.stderr.readline().decode()
     watching.send_signal(signal.SIGINT)
     watching.communicate(timeout=300)
-    assert "http://127.0.0.1:9/trains" in said
-    assert "trying again in" in said
+    assert "http://127.0.0.1:9/trains" in output
+    assert "trying again in" in output
 
 
 @pytest.mark.parametrize(
@@ -128,10 +128,10 @@ def test_what_cannot_be_is_refused_by_name(tmp_path, monkeypatch, capfd, text, w
     monkeypatch.setattr(sys, "argv", command)
     with pytest.raises(SystemExit) as ended:
         main()
-    said = capfd.readouterr().err
+    output = capfd.readouterr().err
     assert ended.value.code == 2
-    assert told in said
-    assert "Traceback" not in said
+    assert told in output
+    assert "Traceback" not in output
 
 
 def test_the_table_marks_what_came_and_says_what_failed():
@@ -164,6 +164,6 @@ def printed(shown):
     ],
 )
 def test_what_can_never_work_ends_with_a_sentence_and_a_code(query, command, address, words, code, says):
-    said = command("watch", query, address, *words)
-    assert (said.code, says in said.err, "Traceback" in said.err) == (code, True, False), said.err
-    assert "trying again" not in said.err
+    output = command("watch", query, address, *words)
+    assert (output.code, says in output.err, "Traceback" in output.err) == (code, True, False), output.err
+    assert "trying again" not in output.err

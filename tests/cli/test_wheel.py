@@ -64,9 +64,9 @@ class Installed:
     @contextmanager
     def serving(self, *words: object) -> Iterator[str]:
         """The address of a server, from when it is ready until Ctrl-C."""
-        with socket.socket() as found:
-            found.bind(("127.0.0.1", 0))
-            port = found.getsockname()[1]
+        with socket.socket() as result:
+            result.bind(("127.0.0.1", 0))
+            port = result.getsockname()[1]
         process, address = self.start(*words, "--port", port), f"http://127.0.0.1:{port}"
         try:
             for _ in range(6000):
@@ -108,22 +108,22 @@ def test_every_file_of_the_package_is_in_the_wheel(installed):
         if file.is_file() and "__pycache__" not in file.parts
     }
     with zipfile.ZipFile(installed.wheel) as wheel:
-        found = {name for name in wheel.namelist() if ".dist-info/" not in name}
-    pages = {name for name in found if name.startswith("streamgauge/site/")}
-    assert found - pages == wanted
+        results = {name for name in wheel.namelist() if ".dist-info/" not in name}
+    pages = {name for name in results if name.startswith("streamgauge/site/")}
+    assert results - pages == wanted
     assert {f"streamgauge/site/{name}" for name in ("index.html", "searchindex.js", "semantics.html")} <= pages
 
 
 def test_the_program_is_of_the_wheel(installed):
     python = installed.program.with_name("python")
-    said = subprocess.run(
+    output = subprocess.run(
         [python, "-P", "-c", "import streamgauge; print(streamgauge.__file__)"],
         cwd=installed.folder,
         env={"PATH": os.environ["PATH"]},
         capture_output=True,
         text=True,
     ).stdout
-    assert Path(said.strip()).is_relative_to(installed.program.parents[1])
+    assert Path(output.strip()).is_relative_to(installed.program.parents[1])
 
 
 def test_own_stream_to_verdict_and_page(installed):
@@ -164,8 +164,8 @@ def test_publish_and_subscribe(installed):
     with installed.serving("broker", "serve", "shop.ttl", "--journal", "broker.db") as address:
         listening = installed.start("subscribe", "prices", "--query", "prices.rq", "--limit", 1, "--at", address)
         for _ in range(6000):
-            with suppress(OSError), urlopen(f"{address}/channels/prices") as found:
-                if json.load(found)["connections"]:
+            with suppress(OSError), urlopen(f"{address}/channels/prices") as result:
+                if json.load(result)["connections"]:
                     break
             time.sleep(0.05)
         else:

@@ -57,12 +57,12 @@ class Follower:
 
     def numbers(self, count):
         """The numbers of so many messages, whatever is said of the connection between them."""
-        found = []
-        while len(found) < count:
+        results = []
+        while len(results) < count:
             line = self.next()
             if "number" in line:
-                found.append(line["number"])
-        return found
+                results.append(line["number"])
+        return results
 
     def close(self):
         self.process.kill()

@@ -29,15 +29,15 @@ def certified(subject: Subject, jobs: int = 2) -> Certificate:
     return certificate(subject.name, outcomes, read_deviations(subject.deviations), True, findings)
 
 
-def bad(found: Certificate) -> list[str]:
+def bad(result: Certificate) -> list[str]:
     named = [
-        f"{each.outcome.name}: {each.outcome.sentence} {each.found}" for each in found.stood if each.standing in BAD
+        f"{item.outcome.name}: {item.outcome.sentence} {item.found}" for item in result.stood if item.standing in BAD
     ]
-    return [*named, *found.unknown, *found.bare]
+    return [*named, *result.unknown, *result.bare]
 
 
-def refused(found: Certificate) -> Counter[str]:
-    return Counter(each.outcome.sentence for each in found.stood if each.standing is TaskStanding.REFUSED)
+def refused(result: Certificate) -> Counter[str]:
+    return Counter(item.outcome.sentence for item in result.stood if item.standing is TaskStanding.REFUSED)
 
 
 @pytest.mark.server
@@ -47,20 +47,20 @@ def test_live_passes_every_case_under_every_profile(form, monkeypatch):
     """Its cases are short, so they go as lines unless Arrow is asked for."""
     if form == "arrow":
         monkeypatch.setattr("streamgauge.harness.forms.ARROW_FROM", 0)
-    found = certified(engine("live"))
-    assert bad(found) == []
-    assert found.counts().keys() == {TaskStanding.PASSED, TaskStanding.REFUSED}
+    result = certified(engine("live"))
+    assert bad(result) == []
+    assert result.counts().keys() == {TaskStanding.PASSED, TaskStanding.REFUSED}
     reasons = ("no clock of its own", "bag as window content", "reports at expirations", "answers per message")
-    assert all(any(reason in sentence for reason in reasons) for sentence in refused(found))
+    assert all(any(reason in sentence for reason in reasons) for sentence in refused(result))
 
 
 @pytest.mark.server
 def test_the_broker_passes_every_case_that_it_takes():
-    found = certified(engine("broker"))
-    assert bad(found) == []
-    assert found.counts()[TaskStanding.PASSED] >= 20
+    result = certified(engine("broker"))
+    assert bad(result) == []
+    assert result.counts()[TaskStanding.PASSED] >= 20
     reasons = ("its own semantics", "based window")
-    assert all(any(reason in sentence for reason in reasons) for sentence in refused(found))
+    assert all(any(reason in sentence for reason in reasons) for sentence in refused(result))
 
 
 @pytest.mark.server
@@ -71,10 +71,10 @@ def test_the_reference_engines_are_right_or_refuse(program, file):
     if shutil.which(program) is None:
         pytest.skip(f"{program} is not installed: the reference engine {file} cannot run")
     assert len((EXAMPLES / file).read_text().splitlines()) < 60
-    found = certified(Subject(file, (program, str(EXAMPLES / file))))
-    assert bad(found) == []
-    assert found.counts()[TaskStanding.PASSED] > 100
-    kinds = {sentence.split(" = ")[0].partition(" reads ")[0].partition(" reports ")[0] for sentence in refused(found)}
+    result = certified(Subject(file, (program, str(EXAMPLES / file))))
+    assert bad(result) == []
+    assert result.counts()[TaskStanding.PASSED] > 100
+    kinds = {sentence.split(" = ")[0].partition(" reads ")[0].partition(" reports ")[0] for sentence in refused(result)}
     assert kinds == {"borders", "r2s", "due", "content", "answers", "lateness", "this engine"}
 
 
@@ -88,10 +88,10 @@ def listed() -> list[str]:
 def test_a_list_gives_reasons_and_names_tasks_that_there_are(name):
     """Also where the engine itself is absent."""
     module = load_engine(name)
-    found = read_deviations((folder(module) or Path()) / "deviations.toml")
+    result = read_deviations((folder(module) or Path()) / "deviations.toml")
     tasks = {task.name for task in asked(load(), profiles(module), Scale())}
-    assert [case for each in found for case in each.cases if case not in tasks] == []
-    assert [each.name for each in found if not (each.why and each.source and each.findings)] == []
+    assert [case for entry in result for case in entry.cases if case not in tasks] == []
+    assert [entry.name for entry in result if not (entry.why and entry.source and entry.findings)] == []
 
 
 def in_real_time(name: str) -> bool:
@@ -106,7 +106,7 @@ def test_an_engine_deviates_exactly_as_listed(name):
         subject = engine(name)
     except EngineUnavailableError as error:
         pytest.skip(str(error))
-    found = certified(subject, WAITING if in_real_time(name) else 2)
-    assert bad(found) == []
-    assert found.counts()[TaskStanding.DEVIATING] > 0
-    assert found.counts()[TaskStanding.PASSED] > 0
+    result = certified(subject, WAITING if in_real_time(name) else 2)
+    assert bad(result) == []
+    assert result.counts()[TaskStanding.DEVIATING] > 0
+    assert result.counts()[TaskStanding.PASSED] > 0

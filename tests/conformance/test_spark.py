@@ -18,13 +18,13 @@ PARTS = 16
 def wrong(every: int, first: int = 0) -> list[str]:
     """What is wrong with every so manieth task, from the first on, that the engine does not refuse by itself."""
     subject = engine("spark")
-    taken = [each for each in asked(load(), subject.profiles, subject.scale) if not refused(subject, each)]
+    taken = [item for item in asked(load(), subject.profiles, subject.scale) if not refused(subject, item)]
     outcomes = certify(subject, taken[first::every], 1, lambda: pytest.fail("the definition judges"))
     return [f"{outcome.name}: {outcome.sentence}" for outcome in outcomes if outcome.kind is not TaskResult.PASSED]
 
 
-def refused(subject, each) -> str | None:
-    return subject.refuse(each.case.query, each.semantics)
+def refused(subject, item) -> str | None:
+    return subject.refuse(item.case.query, item.semantics)
 
 
 @pytest.mark.server
@@ -43,7 +43,7 @@ def test_the_whole_suite_is_right(part):
 
 def test_what_is_refused_is_named():
     subject = engine("spark")
-    sentences = {refused(subject, each) for each in asked(load(), subject.profiles, subject.scale)} - {None}
+    sentences = {refused(subject, item) for item in asked(load(), subject.profiles, subject.scale)} - {None}
     words = ("content changes", "due = last", "no clock of its own", "count-based window", "content = bag")
     words = (*words, "reports at expirations", "answers per message (content = updates)")
     assert {word for word in words if any(word in sentence for sentence in sentences)} == set(words)

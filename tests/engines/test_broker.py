@@ -32,11 +32,11 @@ def said(task: ConformanceTask) -> dict[int, list[str]]:
     session.advance(task.case.advance)
     session.close()
     both = operator(task.case.query, task.semantics) is R2S.CHANGES
-    found = defaultdict(list)
+    result = defaultdict(list)
     for answer in answers:
         rows = (*signed(answer.added, CAME), *signed(answer.removed, WENT)) if both else answer.added
-        found[answer.instant or 0] += map(str, rows)
-    return {instant: sorted(rows) for instant, rows in found.items()}
+        result[answer.instant or 0] += map(str, rows)
+    return {instant: sorted(rows) for instant, rows in result.items()}
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: task.name)
@@ -68,15 +68,15 @@ def test_what_it_refuses_is_named(query, semantics, sentence):
 
 
 def test_a_subscriber_to_one_sign_hears_no_other():
-    found = {}
+    results = {}
     for r2s in (R2S.ISTREAM, R2S.DSTREAM):
         answers: list[Answer] = []
         session = broker.start(replace(QUERY, r2s=r2s), SENS, answers.append)
         for element in stream("1..3: a p b."):
             session.push(element)
         session.advance(4)
-        found[r2s] = [(answer.instant, answer.added, answer.removed) for answer in answers]
-    assert found == {
+        results[r2s] = [(answer.instant, answer.added, answer.removed) for answer in answers]
+    assert results == {
         R2S.ISTREAM: [(1, (("<urn:a>",),), ())],
         R2S.DSTREAM: [(3, (("<urn:a>",),), ())],
     }

@@ -50,8 +50,8 @@ def shown(answers):
 
 
 def due(asked, semantics, elements, advance):
-    found = expected(elements, asked, semantics, advance, semantics.t0)
-    return [(report.due.instant, sorted(map(str, report.rows))) for report in found]
+    result = expected(elements, asked, semantics, advance, semantics.t0)
+    return [(report.due.instant, sorted(map(str, report.rows))) for report in result]
 
 
 OWN = [case for case in cases() if fragments.refuse(case.query, case.semantics) is None]
@@ -64,8 +64,8 @@ def test_some_cases_are_its_own():
 
 @pytest.mark.parametrize("case", OWN, ids=lambda case: case.name)
 def test_cases(case):
-    found = answered(case.query, case.semantics, case.stream, case.advance)
-    assert shown(found) == [(instant, sorted(map(str, rows))) for instant, rows in case.expected]
+    result = answered(case.query, case.semantics, case.stream, case.advance)
+    assert shown(result) == [(instant, sorted(map(str, rows))) for instant, rows in case.expected]
 
 
 TRIPLES = st.tuples(
@@ -105,9 +105,9 @@ def test_every_answer_is_that_of_the_facts_valid_at_its_instant(facts, text, sta
     elements, advance = drawn(facts, alike=False)
     asked, semantics = query(text, tuple(static)), replace(FRAGMENTS, period=period)
     valid = Valid(asked, semantics, elements)
-    found = answered(asked, semantics, elements, advance)
-    assert found[0].instant == 0
-    assert shown(found) == [(each.instant, sorted(map(str, valid.at(each.instant)))) for each in found]
+    result = answered(asked, semantics, elements, advance)
+    assert result[0].instant == 0
+    assert shown(result) == [(answer.instant, sorted(map(str, valid.at(answer.instant)))) for answer in result]
 
 
 def board(updates, period):
@@ -121,10 +121,10 @@ def board(updates, period):
 
 def test_the_oracle_judges_it_and_staleness_is_delay():
     asked, elements, advance = query("SELECT ?t ?d { ?t <urn:delay> ?d }"), tuple(board(6, 10_000)), 60_000
-    found = answered(asked, FRAGMENTS, elements, advance)
-    assert [len(answer.added) for answer in found] == [5, 5, 5, 5, 5, 5, 0]
+    result = answered(asked, FRAGMENTS, elements, advance)
+    assert [len(answer.added) for answer in result] == [5, 5, 5, 5, 5, 5, 0]
     second = 1_000_000_000
-    late = [replace(answer, received=(answer.instant // 1000) * second + 2 * second) for answer in found]
+    late = [replace(answer, received=(answer.instant // 1000) * second + 2 * second) for answer in result]
     fed = [
         Fed(element.sequence, element.time, element.time * 1_000_000, element.time * 1_000_000, 1)
         for element in elements

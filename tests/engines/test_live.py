@@ -65,11 +65,11 @@ def agree(query: ContinuousQuery, semantics: Semantics, elements, advance: int) 
         ((report.due.instant, (report.due.start, report.due.end)), Counter(report.rows))
         for report in expected(elements, query, semantics, advance, t0)
     ]
-    found = by_report(said(query, semantics, elements, advance), semantics.grain, operator(query, semantics))
+    result = by_report(said(query, semantics, elements, advance), semantics.grain, operator(query, semantics))
     several = any(window.window.kind == "count" for window in query.windows)
     if semantics.grain is Grain.ROW and (several or semantics.tick in {Tick.TUPLE, Tick.ELEMENT}):
-        wanted, found = together(wanted), together(found)
-    assert found == wanted
+        wanted, result = together(wanted), together(result)
+    assert result == wanted
 
 
 def together(reports):
@@ -88,7 +88,7 @@ def test_live_agrees_with_the_definition(data):
     over = data.draw(windows())
     query, chosen = data.draw(asked(over)), data.draw(semantics())
     elements = data.draw(streams())
-    heard = not elements or any(element.stream in {each.stream for each in over} for element in elements)
+    heard = not elements or any(element.stream in {item.stream for item in over} for element in elements)
     if heard and not meaningless(query, chosen):
         agree(query, chosen, elements, data.draw(st.integers(18, 24)))
 
@@ -111,9 +111,9 @@ def test_several_queries_say_what_each_would_say_alone(data):
     if asked_for and all(streams_heard & {window.stream for window in query.windows} for query, _ in asked_for):
         alone = [said(query, chosen, elements, 24) for query, chosen in asked_for]
         together_ = said_together(asked_for, elements, 24)
-        for (query, chosen), one, found in zip(asked_for, alone, together_, strict=True):
+        for (query, chosen), one, result in zip(asked_for, alone, together_, strict=True):
             sends = operator(query, chosen)
-            assert by_report(found, chosen.grain, sends) == by_report(one, chosen.grain, sends)
+            assert by_report(result, chosen.grain, sends) == by_report(one, chosen.grain, sends)
 
 
 COUNTS = [
@@ -136,9 +136,9 @@ def test_queries_that_have_an_aggregation_in_common_say_what_each_would_say_alon
     queries = [ContinuousQuery(parse_sparql(text.replace("{}", str(bound))), over) for text, bound in texts]
     asked_for = [(query, chosen) for query in queries if refuse(query, chosen) is None]
     if asked_for and STREAM in {element.stream for element in elements}:
-        for (query, _), found in zip(asked_for, said_together(asked_for, elements, 24), strict=True):
+        for (query, _), result in zip(asked_for, said_together(asked_for, elements, 24), strict=True):
             alone = said(query, chosen, elements, 24)
-            assert by_report(found, chosen.grain, operator(query, chosen)) == by_report(
+            assert by_report(result, chosen.grain, operator(query, chosen)) == by_report(
                 alone, chosen.grain, operator(query, chosen)
             )
 
@@ -188,7 +188,7 @@ def test_late_elements_are_excluded_and_counted_alike(data):
     elements = stream(" | ".join(f"[{on}] {time}: s{n} p o{n}." for n, (time, on) in enumerate(drawn)))
     chosen = replace(data.draw(semantics()), lateness=data.draw(st.integers(0, 6)), origin=Origin.FIXED, due=Due.ALL)
     over = data.draw(windows())
-    if not {each.stream for each in over} & {element.stream for element in elements}:
+    if not {item.stream for item in over} & {element.stream for element in elements}:
         return
     query = ContinuousQuery(SIMPLE, over)
     session = load("live").start(query, chosen, lambda _answer: None)
@@ -210,7 +210,7 @@ def test_a_query_over_a_stream_that_never_comes_names_both():
         session.close()
 
 
-@pytest.mark.parametrize("name", sorted(n for n, each in PROFILES.items() if Report.EXPIRATION not in each.report))
+@pytest.mark.parametrize("name", sorted(n for n, item in PROFILES.items() if Report.EXPIRATION not in item.report))
 def test_every_profile(name):
     text = " | ".join(f"{t}: s{t % 3} p o{t}. s{t % 3} q o{t % 2}." for t in range(0, 40, 3))
     query = ContinuousQuery(SIMPLE, (StreamWindow(STREAM, Window(10, 5)),))

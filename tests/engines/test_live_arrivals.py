@@ -67,13 +67,13 @@ triples = st.one_of(
 @st.composite
 def streams(draw):
     """Elements whose times stand still, go on and jump, and whose triples come again."""
-    time, found = draw(st.integers(0, 3)), []
+    time, result = draw(st.integers(0, 3)), []
     for number in range(draw(st.integers(1, 25))):
         time += draw(st.sampled_from([0, 0, 1, 1, 2, 9]))
         added = draw(st.lists(triples, max_size=4, unique=True))
         until = time + draw(st.integers(0, 5)) if draw(st.integers(0, 40)) == 0 else None
-        found.append(StreamElement(STREAM, time, number, tuple(added), until=until))
-    return found
+        result.append(StreamElement(STREAM, time, number, tuple(added), until=until))
+    return result
 
 
 @st.composite
@@ -139,8 +139,8 @@ def test_columns_are_answered_as_elements_are(text, window, semantics, elements,
     if meaningless(query, semantics) or load("live").refuse(query, semantics):
         return
     expected = said(query, semantics, elements, 99)
-    found = said_in_columns(query, semantics, elements, sizes, least, together, rounds, many)
-    assert by_report(found, semantics.grain, semantics.r2s) == by_report(expected, semantics.grain, semantics.r2s)
+    result = said_in_columns(query, semantics, elements, sizes, least, together, rounds, many)
+    assert by_report(result, semantics.grain, semantics.r2s) == by_report(expected, semantics.grain, semantics.r2s)
 
 
 def test_the_first_batch_decides_nothing(monkeypatch):
@@ -179,9 +179,9 @@ def test_patterns_that_are_not_connected_are_followed(monkeypatch):
     driver = WindowDriver([(query, lambda _answer: None)], CHANGE)
     Batches(driver, [20]).push_all(pairs(60))
     assert driver._pool.columns is None
-    found = said_in_columns(query, CHANGE, pairs(30), [4])
+    result = said_in_columns(query, CHANGE, pairs(30), [4])
     expected = said(query, CHANGE, pairs(30), 99)
-    assert by_report(found, Grain.REPORT, R2S.ISTREAM) == by_report(expected, Grain.REPORT, R2S.ISTREAM)
+    assert by_report(result, Grain.REPORT, R2S.ISTREAM) == by_report(expected, Grain.REPORT, R2S.ISTREAM)
 
 
 def pairs(count, first=0):
@@ -213,7 +213,7 @@ def test_terms_that_no_window_holds_are_forgotten():
         session = load("live").start(query, CHANGE, answers.append)
         for first in range(0, 12_000, 100):
             coming = pairs(100, first)
-            coming[::9] = [replace(each, added=each.added + always) for each in coming[::9]]
+            coming[::9] = [replace(item, added=item.added + always) for item in coming[::9]]
             session.push_batch(in_columns(NumberedTerms(), coming))
             (spans_of, *_) = session._pool.columns._spans.values()
             most = max(most, len(session._pool._terms), len(spans_of._births))
@@ -256,10 +256,10 @@ def test_spans_of_one_key_are_found_by_sorting_when_they_are_many():
     query = ContinuousQuery(
         parse_sparql("SELECT ?a ?b { ?a <urn:p> ?o . ?b <urn:p> ?o }"), (StreamWindow(STREAM, Window(500, 500)),)
     )
-    found = said_in_columns(query, CHANGE, pairs(100), [30])
-    rows = [row for each in found for row in each.added]
+    result = said_in_columns(query, CHANGE, pairs(100), [30])
+    rows = [row for item in result for row in item.added]
     assert len(rows) == len(set(rows)) == 100 * 100
-    assert all(one.instant <= other.instant for one, other in pairwise(found))
+    assert all(one.instant <= other.instant for one, other in pairwise(result))
 
 
 def value(number):
@@ -276,8 +276,8 @@ def test_a_solution_that_ends_by_several_triples_at_once_ends_once():
         StreamElement(STREAM, 4, 1, (("<urn:b>", "<urn:p>", "<urn:x>"), ("<urn:b>", "<urn:p>", "<urn:y>"))),
         StreamElement(STREAM, 9, 2, (("<urn:b>", "<urn:q>", value(1)),)),
     ]
-    found = said_in_columns(query, replace(CHANGE, borders=Borders.CLOSED), elements, [3])
-    assert [(each.instant, each.added) for each in found] == [(0, ((value(1),),)), (9, ((value(1),),))]
+    result = said_in_columns(query, replace(CHANGE, borders=Borders.CLOSED), elements, [3])
+    assert [(answer.instant, answer.added) for answer in result] == [(0, ((value(1),),)), (9, ((value(1),),))]
 
 
 def test_the_oldest_arrivals_leave_the_columns_too():
@@ -289,8 +289,8 @@ def test_the_oldest_arrivals_leave_the_columns_too():
         StreamElement(STREAM, 5, 1, (("<urn:b>", "<urn:p>", "<urn:x>"),)),
         StreamElement(STREAM, 5, 2, (("<urn:a>", "<urn:q>", value(1)),), until=9),
     ]
-    found = said_in_columns(query, replace(CHANGE, borders=Borders.CLOSED), elements, [2])
-    assert [(each.instant, each.added) for each in found] == [(5, ((value(1),),))]
+    result = said_in_columns(query, replace(CHANGE, borders=Borders.CLOSED), elements, [2])
+    assert [(answer.instant, answer.added) for answer in result] == [(5, ((value(1),),))]
 
 
 def test_a_join_whose_rows_conditions_leave_out_leaves_the_columns():
@@ -319,8 +319,8 @@ def test_rows_that_left_at_an_instant_are_not_new_where_columns_are_left_at_it()
     came = [(1, (a, b), None), (2, (a,), None), (2, (a,), 3), (2, (b,), None)]
     elements = [StreamElement(STREAM, time, at, added, (), until) for at, (time, added, until) in enumerate(came)]
     semantics = replace(CHANGE, tick=Tick.BATCH, grain=Grain.ROW, borders=Borders.OPEN_CLOSED, scope=Scope.SLIDES)
-    found = said_in_columns(query, semantics, elements, [1])
-    assert [(each.instant, each.added) for each in found] == [
+    result = said_in_columns(query, semantics, elements, [1])
+    assert [(answer.instant, answer.added) for answer in result] == [
         (1, ((term, "<urn:a>"),)) for term in ("<urn:a>", "<urn:b>")
     ]
 
@@ -333,5 +333,5 @@ def test_a_row_that_went_without_a_report_is_new_when_it_comes_again():
     semantics = replace(CHANGE, tick=Tick.ELEMENT, report=CHANGE.report | {Report.NON_EMPTY}, scope=Scope.SLIDES)
     for text in (QUERIES[1], "SELECT DISTINCT ?s { ?s <urn:p> ?o }"):
         query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(1, 1)),))
-        found = said_in_columns(query, semantics, elements, [1])
-        assert [(each.instant, each.added) for each in found] == [(1, (("<urn:a>",),)), (2, (("<urn:a>",),))]
+        result = said_in_columns(query, semantics, elements, [1])
+        assert [(answer.instant, answer.added) for answer in result] == [(1, (("<urn:a>",),)), (2, (("<urn:a>",),))]

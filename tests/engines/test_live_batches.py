@@ -50,15 +50,17 @@ class Batches:
 
     def push_all(self, elements):
         numbers, number = NumberedTerms(), 0
-        for alike, group in groupby(elements, lambda each: each.stream * (not each.removed and each.until is None)):
+        for alike, group in groupby(
+            elements, lambda element: element.stream * (not element.removed and element.until is None)
+        ):
             waiting = list(group)
             while waiting:
                 size = self._sizes[number % len(self._sizes)]
                 number += 1
                 now, waiting = waiting[:size], waiting[size:]
                 if not alike:
-                    for each in now:
-                        self._session.push(each)
+                    for element in now:
+                        self._session.push(element)
                     continue
                 numbers = numbers if len(numbers) < self._most else NumberedTerms()
                 self._session.push_batch(in_columns(numbers, now))
@@ -92,11 +94,11 @@ def test_columns_are_answered_as_elements_are(data, sizes, contents, least_chang
     over, chosen = data.draw(windows()), data.draw(semantics())
     asked_for = [(data.draw(asked(over)), chosen) for _ in range(data.draw(st.integers(1, 2)))]
     elements = data.draw(streams())
-    heard = not elements or any(element.stream in {each.stream for each in over} for element in elements)
+    heard = not elements or any(element.stream in {item.stream for item in over} for element in elements)
     if not heard or any(meaningless(query, chosen) or load("live").refuse(query, chosen) for query, _ in asked_for):
         return
-    found = said_in_columns(asked_for, elements, 24, sizes, contents, least_change)
-    for (query, _), one, other in zip(asked_for, found, said_together(asked_for, elements, 24), strict=True):
+    result = said_in_columns(asked_for, elements, 24, sizes, contents, least_change)
+    for (query, _), one, other in zip(asked_for, result, said_together(asked_for, elements, 24), strict=True):
         sends = operator(query, chosen)
         assert by_report(one, chosen.grain, sends) == by_report(other, chosen.grain, sends)
 
@@ -125,8 +127,8 @@ def test_windows_over_many_batches_of_ever_new_terms(slide):
     expected = said(query, chosen, elements, 6000)
     assert len(expected) == 4000 // slide + 1
     for least in (0, 500, 700):
-        found = said_in_columns([(query, chosen)], elements, 6000, [150, 37], partial(SnapshotContents, least=least))
-        assert by_report(found[0], chosen.grain, None) == by_report(expected, chosen.grain, None)
+        result = said_in_columns([(query, chosen)], elements, 6000, [150, 37], partial(SnapshotContents, least=least))
+        assert by_report(result[0], chosen.grain, None) == by_report(expected, chosen.grain, None)
 
 
 @pytest.mark.parametrize("r2s", CQL)
@@ -143,9 +145,9 @@ def test_the_first_batch_decides_nothing(monkeypatch, r2s, first):
     ]
     answers: list = []
     driver = WindowDriver([(query, answers.append)], chosen)
-    Batches(driver, [first, 10, 15]).push_all([each for each in fed if each.time < 2000])
+    Batches(driver, [first, 10, 15]).push_all([element for element in fed if element.time < 2000])
     assert driver._pool.columns is None
-    Batches(driver, [50]).push_all([each for each in fed if each.time >= 2000])
+    Batches(driver, [50]).push_all([element for element in fed if element.time >= 2000])
     assert driver._pool.columns is not None
     driver.advance(4000)
     assert by_report(answers, chosen.grain, r2s) == by_report(said(query, chosen, fed, 4000), chosen.grain, r2s)

@@ -105,7 +105,7 @@ def test_small_changes_leave_the_columns(monkeypatch):
     dense = at(*range(0, 6000, 250))
     driver, _ = driven(QUERIES[1], dense)
     assert driver._pool._trace is not None
-    sparse = [replace(each, time=6000 + 500 * n, sequence=100 + n) for n, each in enumerate(at(*range(40)))]
+    sparse = [replace(item, time=6000 + 500 * n, sequence=100 + n) for n, item in enumerate(at(*range(40)))]
     driver, answers = driven(QUERIES[1], dense + sparse)
     assert driver._pool._trace is None
     query = ContinuousQuery(parse_sparql(QUERIES[1]), (StreamWindow(STREAM, Window(5000, 1000)),))
@@ -138,8 +138,8 @@ def test_several_queries_share_columns(monkeypatch):
         session = load("live").start_all(
             [(query, CSPARQL, answer.append) for query, answer in zip(asked, answers, strict=True)]
         )
-        for each in at(*range(0, 12_000, 250)):
-            session.push(each)
+        for item in at(*range(0, 12_000, 250)):
+            session.push(item)
         session.advance(12_000)
         assert (session._pool._trace is not None) is (QUERIES[0] in texts)
-        assert [sum(len(each.added) for each in answer) for answer in answers] == [8 * 20, 8 * 20]
+        assert [sum(len(item.added) for item in answer) for answer in answers] == [8 * 20, 8 * 20]

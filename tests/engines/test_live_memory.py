@@ -69,9 +69,9 @@ def held(root):
         if isinstance(thing, types.BuiltinFunctionType):
             waiting.append(thing.__self__)
             continue
-        found = gc.get_referents(thing)
-        entries += len(found)
-        waiting += found
+        result = gc.get_referents(thing)
+        entries += len(result)
+        waiting += result
     return entries
 
 

@@ -51,12 +51,12 @@ def git(source: Path, *words: str) -> str:
 
 
 def test_the_jars_of_a_built_clone_are_collected(clone, tmp_path):
-    told = []
-    found = collect((BRANCH, KIND), clone, tmp_path / "out", told.append)
-    assert found.names == ("core-1.jar", "library-2.jar")
-    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == list(found.names)
-    assert (found.commit, found.tested) == ("", False)
-    assert told == ["collecting jars of a project", "checking 2 jars"]
+    messages = []
+    result = collect((BRANCH, KIND), clone, tmp_path / "out", messages.append)
+    assert result.names == ("core-1.jar", "library-2.jar")
+    assert sorted(path.name for path in (tmp_path / "out").iterdir()) == list(result.names)
+    assert (result.commit, result.tested) == ("", False)
+    assert messages == ["collecting jars of a project", "checking 2 jars"]
 
 
 @pytest.mark.server
@@ -71,10 +71,10 @@ def test_the_jars_of_a_branch_are_collected_without_checking_it_out(tmp_path):
     git(source, "checkout", "-q", "--orphan", "main")
     git(source, "rm", "-q", "-rf", ".")
     git(source, "commit", "-q", "--allow-empty", "-m", "sources")
-    found = collect((BRANCH,), source, tmp_path / "out", lambda _what: None)
-    assert found.names == ("core-1.jar", "library-2.jar")
-    assert found.commit == git(source, "rev-parse", "jars")
-    assert collect((replace(BRANCH, commit=found.commit),), source, tmp_path / "out", lambda _what: None).tested
+    result = collect((BRANCH,), source, tmp_path / "out", lambda _what: None)
+    assert result.names == ("core-1.jar", "library-2.jar")
+    assert result.commit == git(source, "rev-parse", "jars")
+    assert collect((replace(BRANCH, commit=result.commit),), source, tmp_path / "out", lambda _what: None).tested
 
 
 def test_files_of_a_branch_that_is_checked_out_are_taken(tmp_path):
@@ -219,8 +219,8 @@ def files(folder: Path) -> dict[Path, bytes]:
 def test_a_clone_that_is_not_built_is_built_in_a_copy(sources, tmp_path, maven):
     maven(BUILDER)
     before, told = files(sources), []
-    found = collect((BRANCH, BUILT), sources, tmp_path / "out", told.append)
-    assert found.names == ("core-1.jar", "library-2.jar")
+    result = collect((BRANCH, BUILT), sources, tmp_path / "out", told.append)
+    assert result.names == ("core-1.jar", "library-2.jar")
     assert files(sources) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["bin", "out", "sources"]
     assert told[1:] == [
@@ -261,12 +261,12 @@ def test_a_build_that_fails_is_one_sentence_with_its_log(sources, tmp_path, mave
     before = files(sources)
     with pytest.raises(JvmError) as failed:
         collect((BUILT,), sources, tmp_path / "out", lambda _what: None, 2.0)
-    said = str(failed.value)
-    assert said.startswith(f"Maven did not build core in a copy of {sources}: ")
-    assert words in said
-    assert "\n" not in said
+    message = str(failed.value)
+    assert message.startswith(f"Maven did not build core in a copy of {sources}: ")
+    assert words in message
+    assert "\n" not in message
     log = tmp_path / "out-maven.log"
-    assert said.endswith(f"its words are in {log}")
+    assert message.endswith(f"its words are in {log}")
     assert "Building parent 1" in log.read_text()
     assert files(sources) == before
     assert not (tmp_path / "out").exists()

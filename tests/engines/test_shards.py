@@ -78,7 +78,9 @@ def inline(monkeypatch):
 def pushed(session, elements, advance, sizes=(1,)):
     """Elements one by one, or in columns of sizes that come round."""
     numbers, number = NumberedTerms(), 0
-    for alike, group in groupby(elements, lambda each: each.stream * (not each.removed and each.until is None)):
+    for alike, group in groupby(
+        elements, lambda element: element.stream * (not element.removed and element.until is None)
+    ):
         waiting = list(group)
         while waiting:
             size = sizes[number % len(sizes)]
@@ -89,8 +91,8 @@ def pushed(session, elements, advance, sizes=(1,)):
                 numbers.of([f"<{now[0].stream}>"])
                 session.push_batch(in_columns(numbers, now))
             else:
-                for each in now:
-                    session.push(each)
+                for element in now:
+                    session.push(element)
     session.advance(advance)
     session.close()
 
@@ -107,8 +109,8 @@ def sharded(asked_for, elements, advance, shards=2, sizes=(1,)):
 
 
 def same(asked_for, elements, advance, shards, sizes):
-    found = sharded(asked_for, elements, advance, shards, sizes)
-    for (query, chosen), one, other in zip(asked_for, found, said_together(asked_for, elements, advance), strict=True):
+    result = sharded(asked_for, elements, advance, shards, sizes)
+    for (query, chosen), one, other in zip(asked_for, result, said_together(asked_for, elements, advance), strict=True):
         sends = operator(query, chosen)
         assert by_report(one, chosen.grain, sends) == by_report(other, chosen.grain, sends), query.form
 
@@ -139,7 +141,7 @@ TEXTS = [
 def keyed_streams(draw):
     """Elements of triples with two properties, whose subjects are objects too, and of triple terms of a third."""
     nodes = st.sampled_from([f"<urn:n{number}>" for number in range(5)])
-    values = st.integers(0, 3).map(lambda each: f'"{each}"^^<http://www.w3.org/2001/XMLSchema#integer>')
+    values = st.integers(0, 3).map(lambda item: f'"{item}"^^<http://www.w3.org/2001/XMLSchema#integer>')
     terms = nodes | st.sampled_from(['"a"@en--ltr', '"a"@en--rtl', '"a"@en'])
     triple = st.one_of(
         st.tuples(nodes, st.just("<urn:p>"), nodes),
@@ -181,7 +183,7 @@ def test_shards_say_what_one_process_says(data):
         elements = [replace(element, sequence=number) for number, element in enumerate(elements)]
     query = ContinuousQuery(parse_sparql(data.draw(st.sampled_from(TEXTS))), tuple(over))
     if data.draw(st.booleans()):
-        query = query.with_static([triple for each in data.draw(keyed_streams()) for triple in each.added])
+        query = query.with_static([triple for item in data.draw(keyed_streams()) for triple in item.added])
     if (
         STREAM not in {element.stream for element in elements}
         or meaningless(query, chosen)
@@ -200,7 +202,7 @@ def test_any_queries_over_shards_say_what_one_process_says(data):
     over, chosen = data.draw(windows()), data.draw(clocked())
     asked_for = [(data.draw(asked(over)), chosen) for _ in range(data.draw(st.integers(1, 3)))]
     elements = data.draw(streams())
-    heard = not elements or any(element.stream in {each.stream for each in over} for element in elements)
+    heard = not elements or any(element.stream in {item.stream for item in over} for element in elements)
     if not heard or any(meaningless(query, chosen) or live.refuse(query, chosen) for query, _ in asked_for):
         return
     same(asked_for, elements, 24, data.draw(st.integers(2, 3)), data.draw(st.lists(st.integers(1, 6), min_size=1)))
@@ -216,7 +218,7 @@ def test_conformance_cases_over_shards(every):
     kinds: Counter[str] = Counter()
     for task in TASKS[::every]:
         query, chosen, fed = task.case.query, task.semantics, task.case.stream
-        if live.refuse(query, chosen) is None and {each.stream for each in fed} & set(query.streams):
+        if live.refuse(query, chosen) is None and {element.stream for element in fed} & set(query.streams):
             kinds[plan([(query, chosen)], 2).kind] += 1
             same([(query, chosen)], fed, task.case.advance, 2, [1, 3])
     assert {"one", "variable", "windows"} <= kinds.keys()
@@ -256,8 +258,8 @@ def test_the_key_is_the_variable_that_most_patterns_have():
     ],
 )
 def test_keys(text, key):
-    found = key_of(text)
-    assert (found and found.name) == key
+    result = key_of(text)
+    assert (result and result.name) == key
 
 
 @pytest.mark.parametrize(
@@ -324,12 +326,12 @@ PLAIN = "SELECT ?s ?o ?v { ?s <urn:p> ?o ; <urn:q> ?v }"
 )
 def test_processes_say_what_one_says_and_end(text):
     asked_for = [(ContinuousQuery(parse_sparql(text), WINDOW), CSPARQL)]
-    found: list = []
-    session = load("live").start(*asked_for[0], found.append, shards=2)
+    results: list = []
+    session = load("live").start(*asked_for[0], results.append, shards=2)
     children = [psutil.Process(pid) for pid in session.processes]
     assert len(children) == 2
     pushed(session, FED, 45)
-    assert by_report(found, CSPARQL.grain, R2S.RSTREAM) == by_report(
+    assert by_report(results, CSPARQL.grain, R2S.RSTREAM) == by_report(
         said_together(asked_for, FED, 45)[0], CSPARQL.grain, R2S.RSTREAM
     )
     assert not any(map(psutil.Process.is_running, children))
@@ -352,18 +354,18 @@ def push_often(session):
 @pytest.mark.heavy("each process loads this package")
 @pytest.mark.server
 def test_a_killed_process_ends_the_session_with_a_sentence():
-    told: list = []
+    messages: list = []
     query = ContinuousQuery(parse_sparql(PLAIN), WINDOW)
     session = live.start(query, CSPARQL, lambda _answer: None, shards=2)
-    session.on_failure(told.append)
+    session.on_failure(messages.append)
     children = [psutil.Process(pid) for pid in session.processes]
     session.push(FED[0])
     os.kill(session.processes[1], signal.SIGKILL)
     with pytest.raises(PipeError, match=r"process 2 of 2 of the query ended with exit code -9: killed from outside"):
         push_often(session)
     assert not psutil.wait_procs(children, timeout=60)[1]
-    assert told
-    assert told[0].startswith("process 2 of 2")
+    assert messages
+    assert messages[0].startswith("process 2 of 2")
     session.close()
 
 

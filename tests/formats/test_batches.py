@@ -21,29 +21,29 @@ ENDS = st.sampled_from([None, None, None, 1, 9])
 @st.composite
 def inputs(draw, most=9):
     """Elements and advances of one or several streams, a few that end or remove triples."""
-    found = []
+    results = []
     name = draw(STREAMS)
     for number in range(draw(st.integers(0, most))):
         if draw(st.integers(0, 9)) == 0:
-            found.append(Advance(number))
+            results.append(Advance(number))
             continue
         until, removed = (draw(ENDS), draw(TRIPLES)) if draw(st.integers(0, 5)) == 0 else (None, ())
         name = draw(st.sampled_from([name, "urn:other"])) if draw(st.integers(0, 9)) == 0 else name
         end = None if until is None else number + until
-        found.append(StreamElement(name, number, 3 * number, draw(TRIPLES), removed, end))
-    return found
+        results.append(StreamElement(name, number, 3 * number, draw(TRIPLES), removed, end))
+    return results
 
 
 def read(data: bytes) -> list[list[object]]:
     """The batches of all streams, and that nothing is left of them."""
-    file, found = io.BufferedReader(io.BytesIO(data)), []
+    file, result = io.BufferedReader(io.BytesIO(data)), []
     while file.peek(1):
-        found += read_batches(file)
-    return found
+        result += read_batches(file)
+    return result
 
 
 def texts(batch) -> list[object]:
-    return [one for each in batch for one in (each.elements() if isinstance(each, ElementBatch) else [each])]
+    return [one for item in batch for one in (item.elements() if isinstance(item, ElementBatch) else [item])]
 
 
 @pytest.mark.slow
@@ -78,20 +78,20 @@ TEXTS = st.text("abc", max_size=2)
 def columns(draw):
     """Columns of one length, their dictionaries with texts twice and with others than those that occur."""
     length = draw(st.integers(0, 9))
-    found = []
+    results = []
     for _ in range(draw(st.integers(1, 3))):
         texts_ = draw(st.lists(TEXTS, min_size=1, max_size=6))
         indices = draw(st.lists(st.integers(0, len(texts_) - 1), min_size=length, max_size=length))
-        found.append(pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(texts_)))
-    return found
+        results.append(pa.DictionaryArray.from_arrays(pa.array(indices, pa.int32()), pa.array(texts_)))
+    return results
 
 
 @given(st.lists(st.tuples(columns(), TEXTS), max_size=4))
 def test_terms_of_columns_are_numbered_once_and_only_those_that_occur(parts):
     numbers, met = ColumnTerms(), set()
     for given_, also in parts:
-        found = numbers.of(given_, also)
-        assert [[numbers.terms[number] for number in column] for column in found] == [c.to_pylist() for c in given_]
+        result = numbers.of(given_, also)
+        assert [[numbers.terms[number] for number in column] for column in result] == [c.to_pylist() for c in given_]
         met |= {also, *(text for column in given_ for text in column.to_pylist())}
         assert sorted(numbers.terms) == sorted(met)
 

@@ -93,8 +93,8 @@ def test_any_text_is_accepted_or_refused_with_a_sentence() -> None:
     for _ in range(2_000):
         text = "".join(draw.choices(parts, k=draw.randrange(60)))
         for check in (check_turtle, check_json, check_xml):
-            found = refusal(check, text)
-            assert found is None or (str(found) and 0 <= found.position <= len(text))
+            result = refusal(check, text)
+            assert result is None or (str(result) and 0 <= result.position <= len(text))
 
 
 # RDF
@@ -159,9 +159,9 @@ def test_json_lies_at_most_so_deep() -> None:
 
 @pytest.mark.parametrize("item", ["1", '"a, [b"', "{}", "[1]", '{"b": 1}'])
 def test_a_document_of_json_ld_has_at_most_so_many_values(item: str) -> None:
-    each = 1 + item.count("[1") + item.count("{")
+    entry = 1 + item.count("[1") + item.count("{")
     bounds = TextBounds(0, 0, 1000)
-    for many, taken in ((990 // each, True), (1001 // each + 1, False)):
+    for many, taken in ((990 // entry, True), (1001 // entry + 1, False)):
         text = f'{{"urn:p": [{", ".join([item] * many)}]}}'
         if taken:
             check_rdf(text.encode(), ox.RdfFormat.JSON_LD, bounds)
@@ -205,9 +205,9 @@ def test_json_ld_is_held_to_depth_and_contexts() -> None:
     ],
 )
 def test_a_dtd_is_refused(body: str) -> None:
-    for each in (body, body.encode()):
+    for item in (body, body.encode()):
         with pytest.raises(BoundError, match=r"DTD .* is refused"):
-            check_rdf(each, ox.RdfFormat.RDF_XML)
+            check_rdf(item, ox.RdfFormat.RDF_XML)
     for coding in ("utf-16", "utf-16-le", "utf-16-be", "utf-32"):
         with pytest.raises(BoundError, match="UTF-8"):
             check_rdf(body.encode(coding), ox.RdfFormat.RDF_XML)

@@ -36,7 +36,7 @@ PACKED = {
 def test_packed_files(tmp_path, ending):
     path = tmp_path / f"s.nq{ending}"
     path.write_bytes(PACKED[ending](QUADS))
-    assert [each.time for each in read_stream(path)] == [0, 1, 2]
+    assert [item.time for item in read_stream(path)] == [0, 1, 2]
     path.write_bytes(PACKED[ending](QUADS * 999)[:-9])
     with pytest.raises(FormatError, match=r"s\.nq.*cannot be"):
         list(read_stream(path))
@@ -65,7 +65,7 @@ def test_archives_are_folders(tmp_path, name):
     data = file.getvalue()
     coding = {"s.tar.gz": ".gz", "s.tgz": ".gz", "s.tar.zst": ".zst"}.get(name)
     (tmp_path / name).write_bytes(data if coding is None else PACKED[coding](data))
-    assert [each.time for each in read_stream(tmp_path / name)] == [1000, 2000]
+    assert [item.time for item in read_stream(tmp_path / name)] == [1000, 2000]
     (tmp_path / name).write_bytes(b"no archive")
     with pytest.raises(FormatError, match=r"cannot be (unpacked|read)"):
         list(read_stream(tmp_path / name))

@@ -33,12 +33,12 @@ def test_a_program_killed_by_somebody_says_what_it_may_have_been(counts) -> None
 
 
 @pytest.mark.parametrize(
-    ("code", "said"),
+    ("code", "message"),
     [(1, "exit code 1"), (3, "exit code 3"), (-11, "exit code -11 (signal SIGSEGV)"),
      (134, "exit code 134 (signal SIGABRT)"), (127, "exit code 127"), (255, "exit code 255")],
 )  # fmt: skip
-def test_other_exit_codes(code: int, said: str) -> None:
-    assert in_words(code, 1, 2) == said
+def test_other_exit_codes(code: int, message: str) -> None:
+    assert in_words(code, 1, 2) == message
 
 
 def test_the_count_of_the_kernel(tmp_path) -> None:

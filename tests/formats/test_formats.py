@@ -52,8 +52,8 @@ def test_what_is_written_is_read_back(tmp_path_factory, elements, form):
     if form == "jelly" and not elements:
         return
     write_stream(elements, path, form)
-    found = list(read_stream(path, form, stream="http://s"))
-    assert [comparable(element, form) for element in found] == [comparable(element, form) for element in elements]
+    result = list(read_stream(path, form, stream="http://s"))
+    assert [comparable(element, form) for element in result] == [comparable(element, form) for element in elements]
 
 
 SPACES = [

@@ -43,26 +43,26 @@ def test_each_departure_is_an_element_that_ends_with_the_next_feed(tmp_path):
     late = {"stop_id": "Gent SP", "departure": {"delay": 120, "time": MS // 1000 + 300}}
     moved = {"stop_id": "B", "stop_time_properties": {"assigned_stop_id": "B:3"}}
     first = feed(MS // 1000, trip("T1", late, moved), trip("T2", {"stop_id": "C", "departure": {"delay": -30}}))
-    found = read(tmp_path, first, feed(MS // 1000 + 30, trip("T1", late)), interval=30_000)
-    assert [(each.time, each.until, each.sequence) for each in found] == [
+    result = read(tmp_path, first, feed(MS // 1000 + 30, trip("T1", late)), interval=30_000)
+    assert [(element.time, element.until, element.sequence) for element in result] == [
         *((MS, MS + 30_000, number) for number in range(3)),
         (MS + 30_000, MS + 60_000, 3),
     ]
-    assert found[0].added[0][0] == "<http://example.org/traindata#departure-T1/20231114/Gent%20SP>"
+    assert result[0].added[0][0] == "<http://example.org/traindata#departure-T1/20231114/Gent%20SP>"
     duration = '"{}"^^<http://www.w3.org/2001/XMLSchema#duration>'
-    assert [said(each, "delay") for each in found[:3]] == [
+    assert [said(element, "delay") for element in result[:3]] == [
         [duration.format("PT2M")],
         [duration.format("PT2M")],  # a delay holds for the stops that follow
         [duration.format("-PT30S")],
     ]
-    assert said(found[1], "platform") == ["<http://example.org/traindata#platform-B%3A3>"]
-    assert said(found[0], "routeLabel") == ['"IC 7"']
-    assert said(found[0], "expected") == [f'"{MS // 1000 + 300}"^^<http://www.w3.org/2001/XMLSchema#integer>']
+    assert said(result[1], "platform") == ["<http://example.org/traindata#platform-B%3A3>"]
+    assert said(result[0], "routeLabel") == ['"IC 7"']
+    assert said(result[0], "expected") == [f'"{MS // 1000 + 300}"^^<http://www.w3.org/2001/XMLSchema#integer>']
 
 
 def test_a_trip_that_visits_a_stop_twice_departs_there_twice(tmp_path):
     visits = [{"stop_id": "A", "stop_sequence": number, "departure": {"delay": 60}} for number in (1, 7)]
-    departures = [each.added[0][0] for each in read(tmp_path, feed(MS // 1000, trip("T5", *visits)))]
+    departures = [item.added[0][0] for item in read(tmp_path, feed(MS // 1000, trip("T5", *visits)))]
     names = [f"<http://example.org/traindata#departure-T5/20231114/A/{number}>" for number in (1, 7)]
     assert departures == names
 
@@ -76,18 +76,18 @@ def test_what_does_not_run_says_so(tmp_path):
         {"stop_id": "B", "schedule_relationship": pb.TripUpdate.StopTimeUpdate.SKIPPED},
         {"stop_id": "C", "schedule_relationship": pb.TripUpdate.StopTimeUpdate.NO_DATA},
     )
-    found = read(tmp_path, feed(MS // 1000, gone, skipping))
-    truth = [said(each, "cancelled")[0].split('"')[1] for each in found]
+    result = read(tmp_path, feed(MS // 1000, gone, skipping))
+    truth = [said(item, "cancelled")[0].split('"')[1] for item in result]
     assert truth == ["true", "false", "true", "false"]
-    assert [len(said(each, "delay")) for each in found] == [0, 1, 1, 0]
+    assert [len(said(item, "delay")) for item in result] == [0, 1, 1, 0]
 
 
 def test_a_folder_of_feeds_is_a_source(tmp_path):
     for number in range(3):
         message = feed(MS // 1000 + number, trip("T1", {"stop_id": "A", "departure": {"delay": number}}))
         (tmp_path / f"{number}.pb").write_bytes(message.SerializeToString())
-    found = list(open_source(f"{tmp_path}?form=gtfsrt&interval=1000&stream=urn:trains").items())
-    assert [(each.stream, each.time - MS) for each in found] == [
+    results = list(open_source(f"{tmp_path}?form=gtfsrt&interval=1000&stream=urn:trains").items())
+    assert [(item.stream, item.time - MS) for item in results] == [
         ("urn:trains", 0),
         ("urn:trains", 1000),
         ("urn:trains", 2000),

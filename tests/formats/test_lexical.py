@@ -46,8 +46,8 @@ def test_forms_of_one_value_are_several_terms():
 def test_every_format_that_is_written(tmp_path, form):
     path = tmp_path / f"stream{stream_formats()[form].endings[0]}"
     write_stream([ELEMENT], path, form)
-    (found,) = read_stream(path, form)
-    assert found.added == TRIPLES
+    (result,) = read_stream(path, form)
+    assert result.added == TRIPLES
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,9 @@ def test_every_format_that_is_written(tmp_path, form):
 )
 def test_every_syntax_that_is_read(tmp_path, name, text):
     (tmp_path / name).write_bytes(text)
-    (found,) = read_stream(tmp_path / name)
-    assert set(found.added) == set(TRIPLES)
-    assert len(found.added) == len(TRIPLES)
+    (result,) = read_stream(tmp_path / name)
+    assert set(result.added) == set(TRIPLES)
+    assert len(result.added) == len(TRIPLES)
 
 
 @pytest.mark.parametrize(
@@ -76,15 +76,15 @@ def test_every_syntax_that_is_read(tmp_path, name, text):
 )
 def test_static_files(tmp_path, ending, syntax):
     (tmp_path / f"static.{ending}").write_bytes(serialized(syntax))
-    found = list(read_triples(tmp_path / f"static.{ending}"))
-    assert sorted(found) == sorted(TRIPLES)
+    matches = list(read_triples(tmp_path / f"static.{ending}"))
+    assert sorted(matches) == sorted(TRIPLES)
 
 
 @pytest.mark.parametrize("name", sorted(name for name, form in stream_formats().items() if form.encode))
 def test_messages_on_their_own(name):
     form = stream_formats()[name]
-    (found,) = form.decoder(Reading())(form.encode(ELEMENT), "here", None)
-    assert found.added == TRIPLES
+    (result,) = form.decoder(Reading())(form.encode(ELEMENT), "here", None)
+    assert result.added == TRIPLES
 
 
 def test_lines_of_the_pipe():
@@ -111,5 +111,5 @@ def test_two_forms_in_one_graph_are_two_triples(tmp_path):
         path = tmp_path / f"pair{number}.trig"
         body = " ".join(f"{S} {P} {term} ." for term in group)
         path.write_text(f"<urn:g:7> {{ {body} }}")
-        (found,) = read_stream(path)
-        assert [item for _, _, item in found.added] == list(group)
+        (result,) = read_stream(path)
+        assert [item for _, _, item in result.added] == list(group)

@@ -67,12 +67,12 @@ INPUTS = st.one_of(
 
 def until_error(items) -> list[object]:
     """What comes, and the sentence at which it ends."""
-    found: list[object] = []
+    results: list[object] = []
     try:
-        found.extend(items)
+        results.extend(items)
     except LineError as error:
-        found.append(str(error))
-    return found
+        results.append(str(error))
+    return results
 
 
 def together(lines: bytes):
@@ -184,7 +184,7 @@ def test_terms_of_answers_keep_their_lexical_form_in_canonical_syntax():
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("{", "not a line of JSON"),
         (b"\xff\xfe{}", "not a line of JSON"),
@@ -209,13 +209,13 @@ def test_terms_of_answers_keep_their_lexical_form_in_canonical_syntax():
         (f'{{"add":[{"[],[{}],{}," * 500}1]}}', "an element has more than 1000 values: its triples are one text"),
     ],
 )
-def test_wrong_input_lines_name_the_field(line, said):
-    with pytest.raises(LineError, match=said):
+def test_wrong_input_lines_name_the_field(line, message):
+    with pytest.raises(LineError, match=message):
         decode_input(line)
 
 
 @pytest.mark.parametrize(
-    ("line", "said"),
+    ("line", "message"),
     [
         ("nonsense", "not a line of JSON"),
         ('{"add":[]}', "field vars is missing: expected a list of variable names"),
@@ -233,6 +233,6 @@ def test_wrong_input_lines_name_the_field(line, said):
         ('{"kind":"triples","add":[["<a>"]]}', r"field add\[0\] is .*: expected a list of 3 terms"),
     ],
 )
-def test_wrong_answer_lines_name_the_field(line, said):
-    with pytest.raises(LineError, match=said):
+def test_wrong_answer_lines_name_the_field(line, message):
+    with pytest.raises(LineError, match=message):
         decode_answer(line)

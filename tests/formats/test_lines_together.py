@@ -55,11 +55,11 @@ class OneByOne(io.BufferedReader):
 
 
 def read(file: io.BufferedReader, reading: Reading) -> list[object]:
-    found: list[object] = []
-    following = jsonl.follow(file, "f", reading, lambda error: found.append(str(error)))
+    results: list[object] = []
+    following = jsonl.follow(file, "f", reading, lambda error: results.append(str(error)))
     for item in following:
-        found.extend(one_by_one([item]))
-    return found
+        results.extend(one_by_one([item]))
+    return results
 
 
 @examples(200, prove=4000)
@@ -78,8 +78,8 @@ def test_lines_together_are_lines_one_by_one(text, cut, once, limit, buffered, a
     with pytest.MonkeyPatch.context() as patch:
         for name, value in (("ONE_BY_ONE", apart), ("ROWS_FIRST", first), ("FEW_LINES", 1)):
             patch.setattr(jsonl, name, value)
-        found = read(io.BufferedReader(io.BytesIO(text), buffered), reading)
-    assert found == read(OneByOne(io.BytesIO(text)), reading)
+        result = read(io.BufferedReader(io.BytesIO(text), buffered), reading)
+    assert result == read(OneByOne(io.BytesIO(text)), reading)
 
 
 def test_the_first_bad_line_ends_the_reading_behind_those_before_it():

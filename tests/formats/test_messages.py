@@ -46,9 +46,9 @@ CASES = {
 def test_logs(tmp_path, case):
     text, expected = CASES[case]
     (tmp_path / "x.messages").write_text(text)
-    found = list(read_stream(tmp_path / "x.messages", interval=10))
-    assert {element.time: len(element.added) for element in found} == {10 * n: size for n, size in expected.items()}
-    assert [element.sequence for element in found] == list(range(len(expected)))
+    elements = list(read_stream(tmp_path / "x.messages", interval=10))
+    assert {element.time: len(element.added) for element in elements} == {10 * n: size for n, size in expected.items()}
+    assert [element.sequence for element in elements] == list(range(len(expected)))
 
 
 def read(text, refuse=refused, **how):
@@ -109,10 +109,10 @@ def test_bad_logs_are_refused_with_their_line(case):
 
 def test_bad_messages_can_be_passed_over():
     seen = []
-    found = read(
+    result = read(
         V + ONE + "MESSAGE\na b .\nMESSAGE\n" + TWO + "MESSAGE\n" + ONE * 9 + "MESSAGE\n" + TWO, seen.append, limit=200
     )
-    assert [element.time for element in found] == [0, 2000, 3000]
+    assert [element.time for element in result] == [0, 2000, 3000]
     assert len(seen) == 2
 
 
@@ -144,10 +144,10 @@ def test_delimiters_in_literals_are_none(messages, announced):
         "".join(f"<urn:a> <urn:p{n}> {quoted(text, quote)} .\n" for n, (text, quote) in enumerate(one))
         for one in messages
     ]
-    found = {element.time: element.added for element in read(V * announced + "MESSAGE\n".join(logs))}
+    results = {element.time: element.added for element in read(V * announced + "MESSAGE\n".join(logs))}
     expected = {}
     for number, one in enumerate(messages):
         if one:
             literals = [str(ox.Literal(text)) for text, _ in one]
             expected[1000 * number] = tuple(("<urn:a>", f"<urn:p{n}>", term) for n, term in enumerate(literals))
-    assert found == expected
+    assert results == expected

@@ -63,7 +63,7 @@ def test_a_text_gives_what_pyoxigraph_gives(texts, limit):
 @given(st.lists(st.lists(LINES, max_size=2).map("".join), max_size=4))
 def test_several_texts_give_what_each_gives(texts):
     coded = [text.encode() for text in texts]
-    wanted = [parsed(each) for each in coded]
+    wanted = [parsed(item) for item in coded]
     try:
         assert NTriplesReader().several(coded) == wanted
     except (SyntaxError, ValueError):

@@ -25,10 +25,10 @@ def read(tmp_path: Path, name: str, text: str, reading: Reading = SOSA, options:
     """(time, triples) of each element of a file with that text."""
     file = tmp_path / name
     file.write_text(text if name.endswith(("csv", "tsv", "jsonld", "rdf", "nt", "nq")) else PREFIXES + text)
-    found = list(open_source(f"{file}{options}", reading).items())
-    assert [element.sequence for element in found] == list(range(len(found)))
-    assert {element.stream for element in found} <= {reading.stream}
-    return [(element.time, len(element.added)) for element in found]
+    results = list(open_source(f"{file}{options}", reading).items())
+    assert [element.sequence for element in results] == list(range(len(results)))
+    assert {element.stream for element in results} <= {reading.stream}
+    return [(element.time, len(element.added)) for element in results]
 
 
 TURTLE = {
@@ -109,8 +109,8 @@ def test_other_syntaxes(tmp_path):
 def test_a_folder_is_read_file_by_file(tmp_path):
     for name, time in (("a.ttl", "05Z"), ("b.ttl", "02Z")):
         (tmp_path / name).write_text(f"{PREFIXES} [] sosa:resultTime {at(time)} .")
-    found = list(open_source(str(tmp_path), SOSA).items())
-    assert [(each.time, each.added[0][0]) for each in found] == [(2000, "_:f1b0"), (5000, "_:f0b0")]
+    results = list(open_source(str(tmp_path), SOSA).items())
+    assert [(item.time, item.added[0][0]) for item in results] == [(2000, "_:f1b0"), (5000, "_:f0b0")]
 
 
 G, H = "prov:generatedAtTime " + at("01Z"), "prov:generatedAtTime " + at("02Z")
@@ -201,9 +201,9 @@ REFUSED = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_has_no_one_time_is_refused_by_subject(tmp_path, case):
     text, words = REFUSED[case]
-    with pytest.raises(SourceError) as found:
+    with pytest.raises(SourceError) as result:
         read(tmp_path, "o.ttl", text)
-    assert words in str(found.value)
+    assert words in str(result.value)
 
 
 def test_what_is_bad_is_passed_over_where_that_is_asked_for(tmp_path):
@@ -360,9 +360,9 @@ BAD_TABLES = {
 @pytest.mark.parametrize("case", BAD_TABLES)
 def test_a_bad_table_is_refused_by_line(tmp_path, case):
     text, words = BAD_TABLES[case]
-    with pytest.raises(SourceError) as found:
+    with pytest.raises(SourceError) as result:
         read(tmp_path, "p.csv", text, replace(SOSA, time_property=None))
-    assert words in str(found.value)
+    assert words in str(result.value)
 
 
 def test_another_encoding_is_refused_and_named(tmp_path):
@@ -395,9 +395,9 @@ BAD_MAPPINGS = {
 @pytest.mark.parametrize("text", BAD_MAPPINGS)
 def test_a_bad_mapping_is_refused_by_key(tmp_path, text):
     (tmp_path / "p.csv-metadata.json").write_text(text)
-    with pytest.raises(SourceError) as found:
+    with pytest.raises(SourceError) as result:
         read(tmp_path, "p.csv", "time,b\n1,x\n", replace(SOSA, time_property=None))
-    assert BAD_MAPPINGS[text] in str(found.value)
+    assert BAD_MAPPINGS[text] in str(result.value)
 
 
 def test_rows_of_a_growing_file_come_in_their_order(tmp_path):

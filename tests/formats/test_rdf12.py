@@ -57,8 +57,8 @@ def test_a_written_file_is_read_back(tmp_path_factory, name, triples):
                 form.write([element(triples)], file)
             return
         form.write([element(triples)], file)
-    (found,) = read(path, name)
-    assert anonymous(found.added) == anonymous(triples)
+    (result,) = read(path, name)
+    assert anonymous(result.added) == anonymous(triples)
 
 
 def read(path: Path, name: str) -> Iterator[StreamElement]:
@@ -76,8 +76,8 @@ def test_a_message_is_read_back(name, triples):
         with pytest.raises(FormatError, match="Jelly has no base direction"):
             form.encode(element(triples))
         return
-    (found,) = form.decoder(READING)(form.encode(element(triples)), "here", None)
-    assert anonymous(found.added)[-len(triples) :] == anonymous(triples)
+    (result,) = form.decoder(READING)(form.encode(element(triples)), "here", None)
+    assert anonymous(result.added)[-len(triples) :] == anonymous(triples)
 
 
 @given(TRIPLES)
@@ -93,8 +93,8 @@ def test_the_pipe_in_lines_and_in_columns(triples):
     assert (
         decode_input(json.dumps({"t": 1, "n": 0, "stream": "s", "add": text.replace(" .\n", "  .\n")})).added == triples
     )
-    ((found,),) = read_batches(BytesIO(BatchWriter().encode([one])))
-    assert found == one
+    ((result,),) = read_batches(BytesIO(BatchWriter().encode([one])))
+    assert result == one
 
 
 @pytest.mark.parametrize("name", WRITABLE)
@@ -122,7 +122,7 @@ def test_what_is_no_triple_is_not_written(tmp_path, name, triple, fault):
 def test_the_stream_table(triples):
     table = to_table([element(triples)])
     assert list(elements(table)) == [element(triples)]
-    assert [decode_input(each.line) for each in read_written(table)] == [element(triples)]
+    assert [decode_input(item.line) for item in read_written(table)] == [element(triples)]
     assert isinstance(table, pa.Table)
 
 
@@ -142,7 +142,7 @@ def test_answers_on_the_pipe_and_in_results(triples):
 def test_syntaxes_are_read(syntax, triples):
     quads = list(ox.parse("".join(f"{s} {p} {o} .\n" for s, p, o in triples), format=ox.RdfFormat.N_TRIPLES))
     body = ox.serialize(quads, format=syntax)
-    found = [(str(q.subject), str(q.predicate), to_term(q.object)) for q in parse_open(BytesIO(body), "here", syntax)]
-    assert sorted(anonymous(tuple(found))) == sorted(anonymous(triples)) or len(found) == len(set(found)) == len(
+    parsed = [(str(q.subject), str(q.predicate), to_term(q.object)) for q in parse_open(BytesIO(body), "here", syntax)]
+    assert sorted(anonymous(tuple(parsed))) == sorted(anonymous(triples)) or len(parsed) == len(set(parsed)) == len(
         triples
     )

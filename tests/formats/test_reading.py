@@ -125,9 +125,9 @@ MAPPING = (
 )
 
 
-def plain(found: list[Any]) -> list[tuple[int, list[tuple[str, str]]]]:
+def plain(result: list[Any]) -> list[tuple[int, list[tuple[str, str]]]]:
     """What two doors must agree on: times and triples, blank nodes apart."""
-    items = [item for item in found if not isinstance(item, Advance)]
+    items = [item for item in result if not isinstance(item, Advance)]
     return [(item.time, sorted((p, o) for _, p, o in item.added)) for item in items]
 
 
@@ -169,19 +169,19 @@ def test_there_is_an_example_of_every_option_and_every_way_is_declared():
 @pytest.mark.parametrize("name", FORMS)
 def test_every_cell_is_the_files_elements_or_one_sentence(folder, name):
     form = FORMS[name]
-    for options in [{}, *EXAMPLES.values(), *({**PROPERTY, **each} for each in EXAMPLES.values())]:
+    for options in [{}, *EXAMPLES.values(), *({**PROPERTY, **item} for item in EXAMPLES.values())]:
         reading, cells = base(form, options), {}
         for door in DOORS:
             try:
                 cells[door] = read(form, door, reading, folder)
             except MistakeError as error:
-                said = str(error)
-                assert "\n" not in said
+                message = str(error)
+                assert "\n" not in message
                 unhonoured = set(options) - form.options
                 assert (
                     not unhonoured
-                    or "cannot be in the format" in said
-                    or any(option in said and name in said for option in unhonoured)
+                    or "cannot be in the format" in message
+                    or any(option in message and name in message for option in unhonoured)
                 )
             else:
                 assert not set(options) - form.options, (door, options)

@@ -33,8 +33,8 @@ def read(case: dict[str, Any], notes: list[str]) -> list[tuple[int, int]]:
     """(time, triples) of each element of a case's file."""
     Path(case["file"]).write_text(case["text"], encoding=case.get("encoding", "utf-8"), newline="")
     options = f"?{case['options']}" if "options" in case else ""
-    found = list(open_source(case["file"] + options, Reading(stream="urn:s", note=notes.append)).items())
-    return [(item.time, len(item.added)) for item in found if not isinstance(item, Advance)]
+    results = list(open_source(case["file"] + options, Reading(stream="urn:s", note=notes.append)).items())
+    return [(item.time, len(item.added)) for item in results if not isinstance(item, Advance)]
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -44,7 +44,7 @@ def test_a_typed_literal_of_old_servers_is_read():
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         ([], "has an object head"),
         ({"head": {"vars": ["a"]}}, "has an object results"),
@@ -60,8 +60,8 @@ def test_a_typed_literal_of_old_servers_is_read():
         ({"boolean": "yes"}, "has an object head"),
     ],
 )
-def test_another_document_is_refused_by_what_is_wrong(document, said):
-    with pytest.raises(ResultsError, match=said):
+def test_another_document_is_refused_by_what_is_wrong(document, message):
+    with pytest.raises(ResultsError, match=message):
         rows(document)
     with pytest.raises(ResultsError):
         read_rows(json.dumps(document))

@@ -441,7 +441,7 @@ def test_a_verdict_comes_back(tmp_path_factory, windows, judgement, other, delay
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda r: (r / "verdict.json").unlink(), r"verdict\.json: missing"),
         (lambda r: cut_windows(r), r"windows\.parquet/part-00000\.parquet: not a readable"),
@@ -454,10 +454,10 @@ def test_a_verdict_comes_back(tmp_path_factory, windows, judgement, other, delay
         (lambda r: judged(r, precision=True), r"field verdict\.precision is True: expected a number"),
     ],
 )
-def test_a_spoilt_verdict_is_refused_with_file_and_field(tmp_path, spoil, said):
+def test_a_spoilt_verdict_is_refused_with_file_and_field(tmp_path, spoil, message):
     write_verdict(tmp_path, VERDICT)
     spoil(tmp_path)
-    with pytest.raises(RunError, match=said):
+    with pytest.raises(RunError, match=message):
         read_verdict(tmp_path)
 
 

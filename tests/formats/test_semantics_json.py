@@ -27,7 +27,7 @@ def test_fields_left_out_take_their_defaults():
 
 
 @pytest.mark.parametrize(
-    ("data", "said"),
+    ("data", "message"),
     [
         ({}, r"semantics\.name is missing"),
         ({"name": 3}, r"semantics\.name is 3: expected a string"),
@@ -43,8 +43,8 @@ def test_fields_left_out_take_their_defaults():
         ([], r"semantics is \[\]: expected an object"),
     ],
 )
-def test_a_wrong_field_is_named(data, said):
-    with pytest.raises(FieldError, match=said):
+def test_a_wrong_field_is_named(data, message):
+    with pytest.raises(FieldError, match=message):
         decode(Semantics, data, "semantics")
 
 

@@ -20,9 +20,9 @@ def test_runs_in_files_are_sorted_as_in_memory(times, run, block, late):
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(sorted_runs, "RUN", run)
         patch.setattr(sorted_runs, "BLOCK", block)
-        found = list(sorted_runs.in_order(iter(items), "f.csv", reading))
+        results = list(sorted_runs.in_order(iter(items), "f.csv", reading))
     expected = items if late else sorted(items, key=lambda item: item[1])
-    assert found == expected
+    assert results == expected
     assert notes == ([NOTE] if expected != items else [])
 
 

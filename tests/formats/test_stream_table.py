@@ -58,7 +58,7 @@ def test_row_groups_do_not_matter(tmp_path_factory, elements, rows, encoded):
     path = tmp_path_factory.mktemp("stream") / "stream.parquet"
     pq.write_table(stream.to_table(elements), path, row_group_size=rows, use_dictionary=encoded)
     assert list(stream.elements(path)) == elements
-    assert [each.sequence for each in stream.read_written(path)] == [element.sequence for element in elements]
+    assert [entry.sequence for entry in stream.read_written(path)] == [element.sequence for element in elements]
 
 
 def test_a_text_that_a_dictionary_lacks_is_a_null():
@@ -91,7 +91,7 @@ def test_other_string_and_integer_types_are_taken():
 
 
 @pytest.mark.parametrize(
-    ("spoil", "said"),
+    ("spoil", "message"),
     [
         (lambda t: t.drop_columns("object"), "column object is missing: expected are stream, time"),
         (lambda t: t.set_column(1, "time", t["time"].cast(pa.string())), "column time is string where int64"),
@@ -102,12 +102,12 @@ def test_other_string_and_integer_types_are_taken():
         (lambda t: t.set_column(2, "sequence", pa.array([-1] * 8, pa.int64())), "sequence -1 comes after -1"),
     ],
 )
-def test_a_bad_table_is_refused_with_the_place(tmp_path, spoil, said):
+def test_a_bad_table_is_refused_with_the_place(tmp_path, spoil, message):
     path = tmp_path / "spoilt.parquet"
     pq.write_table(spoil(stream.to_table(some())), path)
     with pytest.raises(stream.StreamError, match=r"spoilt\.parquet: ") as caught:
         list(stream.elements(path))
-    assert said in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_a_truncated_or_absent_file_is_named(tmp_path):
@@ -121,7 +121,7 @@ def test_a_truncated_or_absent_file_is_named(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("element", "said"),
+    ("element", "message"),
     [
         (StreamElement("s", 0, 5, ()), "sequence 5 has no triple"),
         (StreamElement("s", 0, 5, (("<a>",) * 3,), (("<b>",) * 3,)), "sequence 5 has removed triples"),
@@ -131,8 +131,8 @@ def test_a_truncated_or_absent_file_is_named(tmp_path):
         ),
     ],
 )
-def test_what_the_table_cannot_hold_is_refused(element, said):
-    with pytest.raises(stream.StreamError, match=said):
+def test_what_the_table_cannot_hold_is_refused(element, message):
+    with pytest.raises(stream.StreamError, match=message):
         stream.to_table([element])
 
 
@@ -147,9 +147,9 @@ def test_a_table_without_until_and_one_with_it_are_read_alike(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("ends", "said"), [([5, 6], "until must be the same"), ([0, 0], "sequence 0 ends at 0 ms: that must be after 0")]
+    ("ends", "message"), [([5, 6], "until must be the same"), ([0, 0], "sequence 0 ends at 0 ms: that must be after 0")]
 )
-def test_a_wrong_end_is_named(ends, said):
+def test_a_wrong_end_is_named(ends, message):
     table = stream.to_table(some(1)).append_column("until", pa.array(ends, pa.int64()))
-    with pytest.raises(stream.StreamError, match=said):
+    with pytest.raises(stream.StreamError, match=message):
         list(stream.elements(table))

@@ -34,9 +34,9 @@ PREFIX rdft: <http://www.w3.org/ns/rdftest#>
 {tests}"""
 
 
-def same(found, text: str) -> bool:
+def same(result, text: str) -> bool:
     quads = ox.parse(text, format=ox.RdfFormat.N_QUADS)
-    return w3c.canonical(found) == w3c.canonical(quads)
+    return w3c.canonical(result) == w3c.canonical(quads)
 
 
 @pytest.mark.parametrize("name", CASES)

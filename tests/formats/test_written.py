@@ -33,10 +33,10 @@ def test_by_columns_is_one_by_one(stream, size):
     rows = to_table(stream)
     chunked = pa.Table.from_batches(rows.to_batches(max_chunksize=size), schema=rows.schema)
     assert list(elements(chunked)) == stream
-    found = list(read_written(chunked))
-    assert [each[:3] for each in found] == [each[:3] for each in written(stream)]
-    assert [decode_input(each.line) for each in found] == stream
-    assert all(each.line.endswith(b"}\n") and each.line.count(b"\n") == 1 for each in found)
+    results = list(read_written(chunked))
+    assert [entry[:3] for entry in results] == [entry[:3] for entry in written(stream)]
+    assert [decode_input(entry.line) for entry in results] == stream
+    assert all(entry.line.endswith(b"}\n") and entry.line.count(b"\n") == 1 for entry in results)
 
 
 def test_what_is_written_stays():

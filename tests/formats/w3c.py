@@ -123,14 +123,15 @@ def main(arguments: list[str]) -> int:
     manifest = parser.parse_args(arguments).data / "manifest.ttl"
     counts: Counter[tuple[str, Outcome]] = Counter()
     for test in dict.fromkeys(suite_tests(manifest)):
-        found, words = outcome(test)
-        counts[test.kind, found] += 1
-        if found != "right":
-            print(f"{found}: {test.kind} {test.name}: {words[:600]}")
+        result, words = outcome(test)
+        counts[test.kind, result] += 1
+        if result != "right":
+            print(f"{result}: {test.kind} {test.name}: {words[:600]}")
     for kind in sorted({kind for kind, _ in counts}):
         print(f"{kind}: " + ", ".join(f"{counts[kind, one]} {one}" for one in ("right", "refused", "wrong")))
     sums = {
-        one: sum(counts[kind, found] for kind, found in counts if found == one) for one in ("right", "refused", "wrong")
+        one: sum(counts[kind, result] for kind, result in counts if result == one)
+        for one in ("right", "refused", "wrong")
     }
     print(f"all {sum(sums.values())}: {sums['right']} right, {sums['refused']} refused, {sums['wrong']} wrong")
     return int(sums["wrong"] > 0 or sums["refused"] > 0.02 * sum(sums.values()))

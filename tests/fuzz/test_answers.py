@@ -143,9 +143,9 @@ def coherent(run: Run, verdict: Verdict) -> None:
 
 
 def _judges(run: Run, max_delay: float | None, gracefully: bool) -> None:
-    found = outcome(lambda: judged(run, max_delay, gracefully))
-    if isinstance(found, Verdict):
-        coherent(run, found)
+    verdict = outcome(lambda: judged(run, max_delay, gracefully))
+    if isinstance(verdict, Verdict):
+        coherent(run, verdict)
 
 
 DELAYS = st.none() | st.sampled_from([0.0, 1.0, 1e9])
@@ -161,10 +161,10 @@ def test_any_answers_get_a_verdict(run: Run, max_delay: float | None, gracefully
 def _by_rules(run: Run, name: str) -> None:
     """Published rules know solutions only; the command line refuses other answers before."""
     run = replace(run, answers=tuple(shaped(replace(answer, kind="solutions")) for answer in run.answers))
-    found = outcome(lambda: judge_as(name, run, stream(TEXT)))
-    if isinstance(found, Verdict):
-        assert found.rules == name
-        assert 0 <= found.precision <= 1
+    verdict = outcome(lambda: judge_as(name, run, stream(TEXT)))
+    if isinstance(verdict, Verdict):
+        assert verdict.rules == name
+        assert 0 <= verdict.precision <= 1
 
 
 @given(runs(), st.sampled_from(names()))

@@ -166,7 +166,7 @@ def _described(operation: schemathesis.APIOperation, url: str, many: int) -> Non
 def test_requests_made_up_from_the_description() -> None:
     asked: set[str] = set()
     described(4, asked)
-    assert {"post /publish", "post /update", "put /channels/{name}"} <= {each.lower() for each in asked}
+    assert {"post /publish", "post /update", "put /channels/{name}"} <= {line.lower() for line in asked}
 
 
 @pytest.mark.prove

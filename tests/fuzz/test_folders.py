@@ -107,7 +107,7 @@ def field(path: Path, draw: random.Random, value: Any) -> None:
     data = unsealed(file)
     holder = data
     while True:
-        inner = [each for each in holder.values() if isinstance(each, dict) and each]
+        inner = [item for item in holder.values() if isinstance(item, dict) and item]
         if not inner or draw.random() < 0.4:
             break
         holder = draw.choice(inner)
@@ -135,7 +135,7 @@ def column(path: Path, draw: random.Random, _value: Any) -> None:
         case 1:
             table = table.drop_columns([name])
         case 2:
-            table = table.rename_columns([f"{each}x" if each == name else each for each in names])
+            table = table.rename_columns([f"{entry}x" if entry == name else entry for entry in names])
         case 3:
             table = table.set_column(names.index(name), name, pa.array([None] * len(table), pa.int8()))
         case _:
@@ -157,7 +157,7 @@ def rows(path: Path, draw: random.Random, _value: Any) -> None:
         case 2:
             order = order[: draw.randrange(len(order) + 1)]
         case _:
-            numbers = [i for i, each in enumerate(table.schema) if pa.types.is_int64(each.type)]
+            numbers = [i for i, item in enumerate(table.schema) if pa.types.is_int64(item.type)]
             if numbers and len(table):
                 place = draw.choice(numbers)
                 values = table.column(place).to_pylist()
@@ -184,11 +184,11 @@ def broken(whole: Path, scratch: Path, ways: list[int], seed: int, value: Any) -
     for way in ways:
         if any(path.iterdir()):
             _break(WAYS[way], path, draw, value)
-    found = outcome(lambda: shown(path))
-    if isinstance(found, str):
-        assert str(path) in found, f"no place in: {found}"
+    result = outcome(lambda: shown(path))
+    if isinstance(result, str):
+        assert str(path) in result, f"no place in: {result}"
     elif seed % 50 == 0:
-        run, kept = found[2]  # type: ignore[index]
+        run, kept = result[2]  # type: ignore[index]
         page([(run, kept)], "fuzzed")
 
 

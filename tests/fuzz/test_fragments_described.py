@@ -32,7 +32,7 @@ PATIENT = [HealthCheck.too_slow, HealthCheck.data_too_large, HealthCheck.filter_
 
 def operations(names: Sequence[str]) -> list[object]:
     """Every operation of a server for each of some methods of annotation, asked well and badly where that can be."""
-    found = []
+    results = []
     for number, name in enumerate(names):
         server = Served(Style(name))
         schema = schemathesis.openapi.from_asgi("/openapi.json", server.app)
@@ -41,8 +41,8 @@ def operations(names: Sequence[str]) -> list[object]:
             for mode in schemathesis.GenerationMode if own else [schemathesis.GenerationMode.POSITIVE]:
                 if number == 0 or own:
                     label = f"{name}-{operation.method}-{operation.path}-{mode.value}"
-                    found.append(pytest.param(server, operation, mode, id=label))
-    return found
+                    results.append(pytest.param(server, operation, mode, id=label))
+    return results
 
 
 def holds(server: Served, case: schemathesis.Case, authorized: bool) -> None:

@@ -111,9 +111,9 @@ def mutate(file: Path, draw: random.Random, value: Any) -> None:
         case 2:
             numbers = list(re.finditer(r"-?\d+(?:\.\d+)?", text))
             if numbers:
-                found = draw.choice(numbers)
+                result = draw.choice(numbers)
                 new = draw.choice(["-1", "0", "1e400", "9" * 18, "9" * 30, "NaN", "", "1.5", "true"])
-                text = text[: found.start()] + new + text[found.end() :]
+                text = text[: result.start()] + new + text[result.end() :]
         case 3:
             lines[line : line + 1] = draw.choice([[], [lines[line]] * 2, [str(value)]])
             text = "\n".join(lines)
@@ -161,15 +161,15 @@ def imported(sources: Path, scratch: Path, seed: int, value: Any) -> None:
         mutate(draw.choice([*files, path / "SG_one"] if source.is_file() else files), draw, value)
 
     def doing() -> list[object]:
-        found = []
+        result = []
         for folder, _ in import_runs([source], asked(path, draw), out):
             means = Means(_no_spark, "definition")
-            found.append(judge_run(read_run(folder, parse), stream_path(folder), means))
-        return found
+            result.append(judge_run(read_run(folder, parse), stream_path(folder), means))
+        return result
 
-    found = outcome(doing)
-    if isinstance(found, str):
-        assert re.search(r"[/\\]|line \d+|field|--|'", found), f"no place in: {found}"
+    result = outcome(doing)
+    if isinstance(result, str):
+        assert re.search(r"[/\\]|line \d+|field|--|'", result), f"no place in: {result}"
 
 
 def _no_spark() -> Any:

@@ -161,15 +161,15 @@ def command(folder: Path, lines: Sequence[str], does: str) -> list[str]:
 
 
 def left_behind(folder: Path) -> list[str]:
-    found = []
+    results = []
     for process in psutil.process_iter():
         try:
             line = process.cmdline()
         except psutil.Error:
             continue
         if any(str(folder) in word for word in line):
-            found.append(" ".join(line))
-    return found
+            results.append(" ".join(line))
+    return results
 
 
 @pytest.mark.parametrize("name", FAULTS)

@@ -45,7 +45,7 @@ def said(run):
     """All that a record holds but when it was."""
     assert run.header.failure is None
     answers = [replace(answer, received=0) for answer in run.answers]
-    return answers, [(each.sequence, each.time, each.size) for each in run.fed if each.sequence >= 0]
+    return answers, [(element.sequence, element.time, element.size) for element in run.fed if element.sequence >= 0]
 
 
 def served(forms: tuple[Form, ...], form: LineForm | BatchForm, **options: object) -> list[bytes]:
@@ -70,7 +70,7 @@ def test_a_run_is_recorded_alike_in_both_forms(monkeypatch):
     monkeypatch.setattr("streamgauge.harness.forms.ARROW_FROM", len(STREAM))
     stored = StoredStream(to_table(STREAM))
     with PipeProgram(program("live"), RunLimits()) as system:
-        found = []
+        results = []
         for header, stream, forms in (
             (HEADER, STREAM, ("lines",)),
             (HEADER, stored, FORMS),
@@ -78,6 +78,6 @@ def test_a_run_is_recorded_alike_in_both_forms(monkeypatch):
             (HEADER, STREAM, FORMS),
         ):
             system._forms = forms
-            found.append(said(system.record(header, stream, task_of(header))))
-    assert len(found[0][1]) == 200
-    assert all(each == found[0] for each in found)
+            results.append(said(system.record(header, stream, task_of(header))))
+    assert len(results[0][1]) == 200
+    assert all(item == results[0] for item in results)

@@ -34,18 +34,18 @@ def served(given: bytes, room: int) -> list[bytes]:
 
 @pytest.fixture(scope="module")
 def answers() -> list[bytes]:
-    found = served(b"".join([task(), *LINES]), 1 << 20)
-    assert found[0] == READY
-    assert [line.count(b'["<urn:') for line in found[1:]] == [50, 50, 20]
-    return found[1:]
+    result = served(b"".join([task(), *LINES]), 1 << 20)
+    assert result[0] == READY
+    assert [line.count(b'["<urn:') for line in result[1:]] == [50, 50, 20]
+    return result[1:]
 
 
 @pytest.mark.parametrize("room", [1, 100, 1000, 1 << 16])
 def test_tasks_one_behind_the_other_in_any_pieces(room, answers):
     first = [task(), *LINES, CLOSE]
     second = [task(preload=True), *LINES, GO, GO, CLOSE]
-    found = served(b"".join([*first, *second, task(), *LINES]), room)
-    assert found == [READY, *answers, CLOSED, READY, READY, *answers, CLOSED, READY, *answers]
+    result = served(b"".join([*first, *second, task(), *LINES]), room)
+    assert result == [READY, *answers, CLOSED, READY, READY, *answers, CLOSED, READY, *answers]
 
 
 def test_a_last_line_without_its_end_is_taken(answers):
@@ -64,5 +64,5 @@ def test_what_came_before_a_wrong_line_is_answered(wrong, answers):
 def test_each_change_is_a_report_whatever_comes_together():
     task = Task(QUERY, "rspql", CHANGES, (), {})
     both = StreamElement("urn:s", 5, 0, tuple((f"<urn:{n}>", f"<urn:{'pq'[n % 2]}>", "<urn:o>") for n in range(6)))
-    found = served(encode_task(task) + encode_element(both), 1 << 16)
-    assert [line.count(b'["<urn:') for line in found] == [0, 1, 1, 1]
+    result = served(encode_task(task) + encode_element(both), 1 << 16)
+    assert [line.count(b'["<urn:') for line in result] == [0, 1, 1, 1]

@@ -161,7 +161,7 @@ def test_an_element_is_handed_over_before_an_answer_to_it_can_come(factor):
         assert fed[0].handed == begun[0]
     else:
         fed = PacedFeeder(pace, slow, clock, clock.sleep).feed(ELEMENTS, clock())
-    assert all(each.handed <= when for each, when in zip(fed, begun, strict=True))
+    assert all(item.handed <= when for item, when in zip(fed, begun, strict=True))
 
 
 BURNER = """

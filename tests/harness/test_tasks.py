@@ -144,5 +144,5 @@ def test_a_refusal_in_process_is_the_programs_sentence(tmp_path):
     ],
 )
 def test_words_are_told_from_answers_however_they_are_laid_out(line, wanted):
-    found = word(line)
-    assert (found.kind if found else None) == wanted
+    result = word(line)
+    assert (result.kind if result else None) == wanted

@@ -63,22 +63,22 @@ CONDITIONS = [
 
 def parsed(condition):
     form = parse_sparql(f"SELECT * {{ ?s <urn:v> ?v . ?o <urn:w> ?w FILTER({condition}) }}")
-    return next(each.condition for each in every_pattern(form.pattern) if isinstance(each, Filter))
+    return next(item.condition for item in every_pattern(form.pattern) if isinstance(item, Filter))
 
 
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_what_passes_beside_a_value_is_an_interval_of_each_kind(condition):
     """Every value beside every other, on either side: what the search finds is what the condition holds for."""
     tree = parsed(condition)
-    found, rest = band(conjuncts(tree), ("v",), ("w",))
-    assert found is not None
+    result, rest = band(conjuncts(tree), ("v",), ("w",))
+    assert result is not None
     assert not rest
     holds = row_condition(tree, ("v", "w"))
     for left in (True, False):
-        ordered = OrderedRows(BandSearch(found, left))
+        ordered = OrderedRows(BandSearch(result, left))
         for term in VALUES:
             ordered.add((term,), 1, term)
-        for probe in (each for each in VALUES if place(each, found.direct) is not None):
+        for probe in (value for value in VALUES if place(value, result.direct) is not None):
             passing = {term for term in VALUES if holds((term, probe) if left else (probe, term))}
             met = [row[0] for bag, copies in ordered.net([(probe, 1)]) for row in bag if copies == 1]
             assert len(met) == len(set(met))
@@ -89,9 +89,9 @@ def test_what_passes_beside_a_value_is_an_interval_of_each_kind(condition):
 @pytest.mark.parametrize("condition", CONDITIONS)
 def test_spans_say_what_the_condition_says(condition):
     """Values of one kind beside values of any kind; where one has no place, or kinds are two, there are no spans."""
-    found, _ = band(conjuncts(parsed(condition)), ("v",), ("w",))
-    holds, spans = row_condition(parsed(condition), ("v", "w")), ValueSpans(found)
-    placed = {term: place(term, found.direct) for term in VALUES}
+    result, _ = band(conjuncts(parsed(condition)), ("v",), ("w",))
+    holds, spans = row_condition(parsed(condition), ("v", "w")), ValueSpans(result)
+    placed = {term: place(term, result.direct) for term in VALUES}
     lefts = [term for term, at in placed.items() if at is not None]
     for kind in {at[0] for at in placed.values() if at is not None}:
         rights = [term for term, at in placed.items() if at is not None and at[0] == kind]
@@ -206,7 +206,7 @@ def looked(query: str, rows: int) -> int:
     kept = KeptAnswer(form, pool.leaf, effort=effort)
     enter, leave = pool.feeds(None)
     there = [_subject(f"s{n}", random) for n in range(rows)]
-    enter([triple for each in there for triple in each])
+    enter([triple for item in there for triple in item])
     kept.settle()
     before = 0
     for n in range(70):
@@ -215,7 +215,7 @@ def looked(query: str, rows: int) -> int:
         there.append(_subject(f"n{n}", random))
         enter(there[-1])
         kept.settle()
-    assert defined(form, {triple for each in there for triple in each}) == kept.solutions()
+    assert defined(form, {triple for item in there for triple in item}) == kept.solutions()
     return before - effort.left
 
 

@@ -74,14 +74,14 @@ def test_rows_that_are_kept_count_as_eight_pairs_of_paths_too(pattern):
 def test_a_query_that_explodes_later_ends_and_others_go_on(name):
     driver = Landmark()
     driver.limit(MOST, MOST)
-    exploding, calm, selective = (driver.ask(form(each)) for each in (EXPLODING[name], "?a :p ?b", ":s7 :p ?b"))
+    exploding, calm, selective = (driver.ask(form(item)) for item in (EXPLODING[name], "?a :p ?b", ":s7 :p ?b"))
     failed, shown = {}, set()
     for n in range(0, 400, 40):
         changed = dict(driver.change(facts(n + 40)[n : n + 40] + facts(n + 40)[2 * n + 40 :], ()))
         shown |= set(changed[calm].added)
         failed |= driver.failed()
-        for each in failed:
-            each.end()
+        for item in failed:
+            item.end()
     assert set(failed) == {exploding}
     assert len(shown) == 400
     assert list(selective.kept.solutions()) == [(number(7),)]
@@ -91,7 +91,7 @@ def test_who_shares_joins_with_what_explodes_goes_on():
     """Two constants of one shape: one asks for few, the other for very many."""
     driver = Landmark()
     driver.limit(MOST, MOST)
-    few, many = (driver.ask(form(f"?x :in {each} . ?y :in {each}")) for each in (":few", ":many"))
+    few, many = (driver.ask(form(f"?x :in {item} . ?y :in {item}")) for item in (":few", ":many"))
     crowd = [(iri(f"m{n}"), iri("in"), iri("many")) for n in range(150)]
     changed = dict(driver.change([*crowd, (iri("f"), iri("in"), iri("few"))], ()))
     assert set(driver.failed()) == {many}
@@ -120,7 +120,7 @@ def test_all_queries_together_look_at_no_more_than_the_bound_for_one_publication
         "one publication has all channels look at more than 4400 facts and rows, this one at more than "
         f"{driver.budget.part}, its part of as many"
     }
-    assert all(len(changed[each].added) == 400 for each in asked if each not in failed)
+    assert all(len(changed[item].added) == 400 for item in asked if item not in failed)
     assert len(changed[calm].added) == 1
     assert set(changed) | set(failed) == {*asked, calm}
 
@@ -151,8 +151,8 @@ def test_who_shares_a_search_with_what_explodes_finds_the_rest():
     asked = [driver.ask(form(f"?s :in ?x . ?x :to :k{n} . :k{n} :has ?m . :k{n} :has ?o")) for n in range(9)]
     changed = dict(driver.change([(iri("s"), iri("in"), iri("x"))], ()))
     assert set(driver.failed()) == {asked[4]}
-    assert {each: len(found.added) for each, found in changed.items()} == {
-        each: 1 for each in asked if each is not asked[4]
+    assert {item: len(result.added) for item, result in changed.items()} == {
+        item: 1 for item in asked if item is not asked[4]
     }
 
 
@@ -169,8 +169,8 @@ def test_all_that_ask_for_what_explodes_end():
     list(driver.change(facts(200), ()))
     failed = driver.failed()
     assert set(failed) == set(asked)
-    for each in failed:
-        each.end()
+    for item in failed:
+        item.end()
     assert not driver.closure.facts.property_of(iri("p")).enter
     assert len(driver.ask(form("?a :p ?b")).kept.solutions()) == 200
 
@@ -247,7 +247,7 @@ def test_what_is_taken_back_leaves_no_trace(axioms, there, added, removed, most)
         closure.apply(added, removed)
     except TooMuchError:
         assert closed(closure)[1:] == before[1:]
-        assert {name: set(each) for name, each in closed(closure)[0].items()} == {
+        assert {name: set(item) for name, item in closed(closure)[0].items()} == {
             n: set(e) for n, e in before[0].items()
         }
         closure.most = 1 << 62

@@ -42,7 +42,7 @@ def elements(seed: int):
 
 def said(asked: list[ContinuousQuery], semantics: Semantics, seed: int):
     answers: list = [[] for _ in asked]
-    session = live.start_all([(each, semantics, answer.append) for each, answer in zip(asked, answers, strict=True)])
+    session = live.start_all([(item, semantics, answer.append) for item, answer in zip(asked, answers, strict=True)])
     for element in elements(seed):
         session.push(element)
     session.advance(1000 + 2 * PAUSE)
@@ -51,8 +51,8 @@ def said(asked: list[ContinuousQuery], semantics: Semantics, seed: int):
 
 
 def ways():
-    close = next(each for each in PROFILES.values() if Report.WINDOW_CLOSE in each.report)
-    change = next(each for each in PROFILES.values() if Report.CONTENT_CHANGE in each.report)
+    close = next(profile for profile in PROFILES.values() if Report.WINDOW_CLOSE in profile.report)
+    change = next(profile for profile in PROFILES.values() if Report.CONTENT_CHANGE in profile.report)
     return [(close, Window(200, 25)), (change, Window(200, 25)), (PROFILES["rspql"], Window(200, 50))]
 
 
@@ -63,12 +63,12 @@ def test_each_query_says_what_it_says_alone(monkeypatch: pytest.MonkeyPatch, tex
     semantics, window = ways()[way]
     over = (StreamWindow(STREAM, window),)
     asked = [ContinuousQuery(parse_sparql(text % number), over) for number in NUMBERS]
-    alone = [said([each], semantics, way)[0] for each in asked]
+    alone = [said([item], semantics, way)[0] for item in asked]
     made, make = [], Grouped.__init__
     monkeypatch.setattr(Grouped, "__init__", lambda self, *given: (made.append(self), make(self, *given))[1])
     assert said(asked, semantics, way) == alone
     assert len(made) == len(asked) + 1, "each is tried by itself, then there is one for all"
-    assert len({str(each) for each in alone}) > 1
+    assert len({str(item) for item in alone}) > 1
 
 
 def test_a_row_is_handed_to_those_alone_whose_number_it_may_pass(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -86,7 +86,7 @@ def test_a_row_is_handed_to_those_alone_whose_number_it_may_pass(monkeypatch: py
 
 
 @pytest.mark.parametrize(
-    ("condition", "found"),
+    ("condition", "result"),
     [
         (al.Call(">", (al.Var("a"), '"4"')), Threshold("a", True, 4.0)),
         (al.Call("<=", ('"4"', al.Var("a"))), Threshold("a", True, 4.0)),
@@ -97,5 +97,5 @@ def test_a_row_is_handed_to_those_alone_whose_number_it_may_pass(monkeypatch: py
         (al.Call("<", (al.Var("a"), '"NaN"')), None),
     ],
 )
-def test_a_threshold_compares_an_aggregate_with_a_number(condition: al.Expression, found: Threshold | None) -> None:
-    assert threshold(condition, ["a"]) == found
+def test_a_threshold_compares_an_aggregate_with_a_number(condition: al.Expression, result: Threshold | None) -> None:
+    assert threshold(condition, ["a"]) == result

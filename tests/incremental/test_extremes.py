@@ -27,26 +27,26 @@ OTHERS = [
 @pytest.mark.parametrize("function", ["MIN", "MAX"])
 @pytest.mark.parametrize("seed", range(4))
 def test_they_are_those_from_scratch(function, seed):
-    random, found, there = Random(seed), accumulator(Aggregate(function, Var("x"))), []
+    random, result, there = Random(seed), accumulator(Aggregate(function, Var("x"))), []
     for step in range(400):
         terms = NUMBERS if step < 100 else [*NUMBERS, *OTHERS, *([None] if random.random() < 0.1 else [])]
         if there and random.random() < 0.48:
-            found.add(there.pop(random.randrange(len(there))), -1)
+            result.add(there.pop(random.randrange(len(there))), -1)
         else:
             there.append(random.choice(terms))
-            found.add(there[-1], 1)
-        assert found.result() == extreme(function, there), (step, there)
+            result.add(there[-1], 1)
+        assert result.result() == extreme(function, there), (step, there)
 
 
 def test_a_change_among_many_texts_looks_at_few():
-    found = accumulator(Aggregate("MAX", Var("x")))
+    result = accumulator(Aggregate("MAX", Var("x")))
     for n in range(5000):
-        found.add(f'"{n}"', 1)
-    assert found.cost == 5000
-    assert found.result() == '"999"'
-    found.add('"9990"', 1)
-    assert found.cost == 1
-    assert found.result() == '"9990"'
+        result.add(f'"{n}"', 1)
+    assert result.cost == 5000
+    assert result.result() == '"999"'
+    result.add('"9990"', 1)
+    assert result.cost == 1
+    assert result.result() == '"9990"'
 
 
 @pytest.mark.parametrize("distinct", [False, True])
@@ -55,7 +55,7 @@ def test_a_change_among_many_texts_looks_at_few():
 def test_values_that_come_and_go_count_as_those_that_are_left(function, distinct, seed):
     random = Random(seed)
     aggregate = Aggregate(function, Var("x"), distinct)
-    found = accumulator(aggregate)
+    result = accumulator(aggregate)
     there: Counter[str | None] = Counter()
     for step in range(40):
         terms = NUMBERS if step < 10 else [*NUMBERS, *OTHERS, None]
@@ -66,11 +66,11 @@ def test_values_that_come_and_go_count_as_those_that_are_left(function, distinct
         moves.sort(key=lambda move: -move[1])  # no term goes that is not there
         there = there - Counter(gone) + Counter(come)
         for term, sign in moves:
-            found.add(term, sign)
+            result.add(term, sign)
         anew = accumulator(aggregate)
         for term, copies in there.items():
             anew.add(term, copies)
-        assert found.result() == anew.result(), (step, moves)
+        assert result.result() == anew.result(), (step, moves)
 
 
 def test_a_part_of_a_key_that_stands_in_reverse_sorts_in_reverse():

@@ -101,8 +101,8 @@ LINKED = [(A, P, number(1)), (B, P, number(2)), (A, Q, B), (C, Q, A)]
     ],
 )
 def test_exists_sees_the_solution_around_it(condition, kept):
-    found = solutions(f"SELECT ?x {{ ?x <urn:p> ?v FILTER({condition}) }}", LINKED)
-    assert {x for (x,) in found} == kept
+    result = solutions(f"SELECT ?x {{ ?x <urn:p> ?v FILTER({condition}) }}", LINKED)
+    assert {x for (x,) in result} == kept
 
 
 def test_a_value_put_into_exists_has_a_path_of_length_zero():

@@ -54,9 +54,9 @@ def test_the_text_of_a_function_can_be_inspected() -> None:
 
 
 def test_operations_open_blocks_and_branches_end_them() -> None:
-    module, found = Module(), {("a", 2): 1}
+    module, result = Module(), {("a", 2): 1}
     index = module.use({"a": (1, 2)})
-    bag = module.use(found)
+    bag = module.use(result)
     module.function("run", ["s"])
     with module.branch():
         module.add(Probe(index, "s", "o"), Test("o > 1"), Do("row = (s, o)"), Emit(bag, "+ 1"))
@@ -64,7 +64,7 @@ def test_operations_open_blocks_and_branches_end_them() -> None:
     module.add(Do("return last"))
     (run,) = module.built()
     assert (run("a"), run("b")) == (1, 2)
-    assert found == {("a", 2): 2}
+    assert result == {("a", 2): 2}
 
 
 def test_too_many_blocks_are_refused() -> None:

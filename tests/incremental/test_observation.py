@@ -86,10 +86,10 @@ def test_a_watched_query_counts_and_answers_as_before():
 
 
 def test_every_operator_has_a_name():
-    found = set()
+    results = set()
     for module in walk_packages(incremental.__path__, f"{incremental.__name__}."):
         if not module.name.endswith("__main__"):
             for name, kind in inspect.getmembers(import_module(module.name), inspect.isclass):
                 if "pull" in dir(kind) and kind not in (Operator, OperatorTree, Tap):
-                    found.add(name)
-    assert found - {"Matching"} | {"LeafSource"} == set(NAMES)
+                    results.add(name)
+    assert results - {"Matching"} | {"LeafSource"} == set(NAMES)

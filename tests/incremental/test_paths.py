@@ -75,10 +75,10 @@ edges = st.lists(st.tuples(nodes, st.sampled_from((P, Q)), nodes), max_size=8, u
 
 
 def closure(pairs):
-    found = set(pairs)
-    while more := {(x, z) for x, y in found for other, z in pairs if y == other} - found:
-        found |= more
-    return found
+    results = set(pairs)
+    while more := {(x, z) for x, y in results for other, z in pairs if y == other} - results:
+        results |= more
+    return results
 
 
 @given(st.lists(st.tuples(edges, st.integers(0, 8)), max_size=6))

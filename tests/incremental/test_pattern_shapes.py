@@ -53,8 +53,8 @@ def test_patterns_alike_are_answered_as_alone(forms, contents):
         content.enter(at, tuple(now), None)
         snapshots.look()
         expected = [alone(form, now) for form in forms]
-        assert [each.answer() for each in together] == expected
-        assert [each.answer() for each in looking] == expected
+        assert [item.answer() for item in together] == expected
+        assert [item.answer() for item in looking] == expected
         before = now
 
 

@@ -83,15 +83,15 @@ QUERIES = [
 
 def steps(random, terms, count):
     """Publications, each of a few triples, half of them deletions once there is something."""
-    held = set()
+    contents = set()
     for _ in range(count):
         drawn = {
             (random.choice(SUBJECTS), random.choice(("<urn:p>", "<urn:q>")), random.choice(terms))
             for _ in range(random.randint(1, 3))
         }
-        gone = set(random.sample(sorted(held), min(len(held), random.choice((0, 1, 1, 2, 4)))))
-        held = held - gone | drawn
-        yield drawn, gone, held
+        gone = set(random.sample(sorted(contents), min(len(contents), random.choice((0, 1, 1, 2, 4)))))
+        contents = contents - gone | drawn
+        yield drawn, gone, contents
 
 
 @pytest.mark.parametrize("number", range(len(QUERIES)))
@@ -106,7 +106,7 @@ def test_the_window_is_what_evaluating_again_gives(number, terms):
     shown = {cut: set() for cut in asked}
     for came, gone, held in steps(random, terms, STEPS):
         for changed, (added, removed) in landmark.change(came, gone):
-            cut = next(cut for cut, each in standing.items() if each is changed)
+            cut = next(cut for cut, item in standing.items() if item is changed)
             assert not shown[cut].intersection(added)
             assert shown[cut].issuperset(removed)
             shown[cut] = (shown[cut] | set(added)) - set(removed)
@@ -123,7 +123,7 @@ def test_terms_that_sparql_does_not_order_stand_the_same_in_any_order_of_coming(
     other = ['"a"@en', "_:b1", "_:b2", '"x"^^<urn:own>', *(f'"{text}"^^<{XSD}{kind}>' for text, kind in typed)]
     mixed = [*NUMBERS, *TEXTS, *other]
     triples = [(subject, "<urn:p>", term) for subject in SUBJECTS[:2] for term in mixed]
-    found = set()
+    results = set()
     for seed in range(12):
         landmark, random = Landmark(), Random(seed)
         standing = landmark.ask(parse_sparql(text))
@@ -133,8 +133,8 @@ def test_terms_that_sparql_does_not_order_stand_the_same_in_any_order_of_coming(
             list(landmark.change([triple], ()))
         for triple in spare:
             list(landmark.change((), [triple]))
-        found.add(frozenset(standing.kept.solutions()))
-    assert len(found) == 1
+        results.add(frozenset(standing.kept.solutions()))
+    assert len(results) == 1
 
 
 def test_one_row_moves_one_row_over_each_end():
@@ -144,8 +144,8 @@ def test_one_row_moves_one_row_over_each_end():
     standing = landmark.ask(parse_sparql(text))
     b, a = ("<urn:s>", "<urn:p>", '"b"'), ("<urn:s>", "<urn:p>", '"a"')
     assert set(standing.kept.solutions()) == {('"c"',), ('"d"',)}
-    assert [each for _, each in landmark.change([b], ())] == [((('"b"',),), (('"d"',),))]
-    assert [each for _, each in landmark.change((), [a])] == [((('"d"',),), (('"b"',),))]
+    assert [item for _, item in landmark.change([b], ())] == [((('"b"',),), (('"d"',),))]
+    assert [item for _, item in landmark.change((), [a])] == [((('"d"',),), (('"b"',),))]
 
 
 def test_nothing_is_held_when_everything_has_gone():

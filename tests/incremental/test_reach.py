@@ -15,7 +15,7 @@ edges = st.sets(st.tuples(nodes, nodes), max_size=14)
 
 
 def closure(there, starts):
-    found = {}
+    results = {}
     for start in starts:
         reached, waiting = set(), [start]
         while waiting:
@@ -23,8 +23,8 @@ def closure(there, starts):
             fresh = {target for source, target in there if source == node} - reached
             reached |= fresh
             waiting += fresh
-        found[start] = reached
-    return found
+        results[start] = reached
+    return results
 
 
 @pytest.mark.parametrize("many", [0, 8, 1 << 40])
@@ -59,11 +59,11 @@ def test_components_come_after_those_that_they_lead_to(there):
     forward = {}
     for source, target in there:
         forward.setdefault(source, set()).add(target)
-    found = list(components(list(forward), forward, EvaluationBudget()))
+    results = list(components(list(forward), forward, EvaluationBudget()))
     ends = closure(there, {node for edge in there for node in edge})
-    place = {node: at for at, members in enumerate(found) for node in members}
+    place = {node: at for at, members in enumerate(results) for node in members}
     assert place.keys() == ends.keys()
-    assert sum(map(len, found)) == len(place)
+    assert sum(map(len, results)) == len(place)
     for one in ends:
         for other in ends[one]:
             assert place[other] <= place[one]

@@ -18,7 +18,7 @@ def test_a_sequence_of_repeated_paths_is_pulled_step_by_step(monkeypatch: pytest
     path = "/".join(f"<urn:p{n}>*" for n in range(steps))
     standing = knowledge.ask(parse_sparql(f"SELECT * {{ ?a {path} ?b }}"))
     pulled.clear()
-    found = dict(knowledge.change(FACTS, ()))
+    results = dict(knowledge.change(FACTS, ()))
     assert len(pulled) == steps
     ends = [(f"<urn:{a}>", f"<urn:{b}>") for a in range(21) for b in range(a, 21)]
     expected = {
@@ -27,4 +27,4 @@ def test_a_sequence_of_repeated_paths_is_pulled_step_by_step(monkeypatch: pytest
         if all(n % 16 < steps for n in range(int(one[5:-1]), int(two[5:-1])))
         and len({(n // 16) for n in range(int(one[5:-1]), int(two[5:-1]))}) < 2
     }
-    assert {(row[0], row[1]) for row in found[standing].added} == expected
+    assert {(row[0], row[1]) for row in results[standing].added} == expected

@@ -90,14 +90,14 @@ def test_changes_are_those_of_the_first_plan(data):
         one = WindowJoins()
         one_take, (one_enter, one_leave) = one.leaf(request(PATTERNS[0])), one.feeds(None)
         patch.setattr(skewed_joins, "FEW_ROWS", 1)
-        held = []
+        contents = []
         for _ in range(data.draw(st.integers(1, 8))):
             coming = tuple(data.draw(st.lists(TRIPLES, max_size=6)))
-            gone = tuple(held.pop(data.draw(st.integers(0, len(held) - 1))) for _ in range(len(held) // 3))
+            gone = tuple(contents.pop(data.draw(st.integers(0, len(contents) - 1))) for _ in range(len(contents) // 3))
             for come, go in ((enter, leave), (one_enter, one_leave)):
                 go(gone)
                 come(coming)
-            held += coming
+            contents += coming
             if data.draw(st.booleans()):
                 assert two_take() == one_take()
         assert two_take() == one_take()

@@ -170,14 +170,14 @@ def test_many_rows_of_one_key_are_not_paired(least, monkeypatch):
     made = []
     within = list_joins.pairs_within
     for module in (list_joins, id_joins):
-        monkeypatch.setattr(module, "pairs_within", lambda *given: (made.append(found := within(*given)), found)[1])
+        monkeypatch.setattr(module, "pairs_within", lambda *given: (made.append(result := within(*given)), result)[1])
     value = '"{}"^^<http://www.w3.org/2001/XMLSchema#integer>'
     looked = Looked(form, (), least)
     looked.look(
         [
-            (f"<urn:{n}>", *each)
+            (f"<urn:{n}>", *item)
             for n in range(300)
-            for each in (("<urn:k>", "<urn:x>"), ("<urn:v>", value.format(n % 99)))
+            for item in (("<urn:k>", "<urn:x>"), ("<urn:v>", value.format(n % 99)))
         ]
     )
     assert looked.evaluator.solutions() == {}
@@ -251,7 +251,7 @@ def test_relations_that_differ_in_a_constant_find_the_same_as_alone():
     contents.bind(None, content)
     content.enter(0, tuple(triples), None)
     contents.look()
-    assert [each.answer() for each in together] == [alone(form, triples) for form in forms]
+    assert [item.answer() for item in together] == [alone(form, triples) for form in forms]
 
 
 def alone(form, triples):

@@ -18,10 +18,10 @@ REFUSED = Path(__file__).parent / "w3c_refused.txt"
 def reason(text):
     """What a refusal names, short."""
     try:
-        found = refuse(parse_sparql(text))
+        parsed = refuse(parse_sparql(text))
     except QueryError as error:
         return str(error).partition("column 1: ")[2].partition(" ")[0]
-    return None if found is None else found.partition(" does not do ")[2].partition(":")[0]
+    return None if parsed is None else parsed.partition(" does not do ")[2].partition(":")[0]
 
 
 def is_kept(text):
@@ -36,16 +36,16 @@ def is_kept(text):
 @pytest.mark.slow
 def test_every_w3c_test_passes_or_is_refused_by_name(shared_data):
     listed = dict(line.split("  ", 1) for line in REFUSED.read_text().splitlines() if line[:1] != "#")
-    found, wrong = {}, {}
+    result, wrong = {}, {}
     for case in cases(shared_data / "w3c-sparql11"):
         if named := reason(case.query):
-            found[case.name] = named
+            result[case.name] = named
             if is_kept(case.query):
                 wrong[case.name] = f"it is refused ({named}), but kept"
         elif told := evaluated(case):
             wrong[case.name] = told
     assert not wrong
-    assert found == listed
+    assert result == listed
 
 
 def evaluated(case):

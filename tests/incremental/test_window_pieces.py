@@ -83,9 +83,9 @@ def test_a_piece_leaves_when_its_arrivals_would(steps, size, right_closed, parti
     time = 0
     for wait, triples, cut in steps:
         time += wait
-        for each in (pieces, plain):
-            each.enter(time, tuple(triples), None)
-            each.drop(begins.last(time, 0) - size // 4 * 4)
+        for item in (pieces, plain):
+            item.enter(time, tuple(triples), None)
+            item.drop(begins.last(time, 0) - size // 4 * 4)
         if cut:
             pieces.gather(asked, lambda at: begins.last(at, 0))
         assert pieces.held == plain.held
@@ -96,25 +96,25 @@ def test_a_piece_leaves_when_its_arrivals_would(steps, size, right_closed, parti
 
 def test_a_content_holds_the_triples_that_are_asked_for(monkeypatch):
     """Of windows that tumble and of panes, two of three triples are let go while the window fills."""
-    held: list[int] = []
+    contents: list[int] = []
     kept = WindowContent.gather
 
     def gathered(self, *asked):
         kept(self, *asked)
-        held.append(sum(len(graph) for graph in self.graphs()))
+        contents.append(sum(len(graph) for graph in self.graphs()))
 
     monkeypatch.setattr(content.WindowContent, "gather", gathered)
     names = [f"<urn:{n}>" for n in range(1000)]
     for size, text in ((1000, QUERIES[0]), (5000, "SELECT * { ?o <urn:p> ?r . ?r <urn:p> ?s }")):
-        held.clear()
+        contents.clear()
         query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(size, 1000)),))
         session = load("live").start(query, CSPARQL, [].append)
         for number, (one, two) in enumerate(pairwise(names)):
             more = ((one, "<urn:unasked>", two), (two, "<urn:unasked>", one))
             session.push(StreamElement(STREAM, 8 * number, number, ((one, "<urn:p>", two), *more)))
         session.advance(8000)
-        assert max(held) <= size // 8 + 1
-        assert max(held) > size // 10
+        assert max(contents) <= size // 8 + 1
+        assert max(contents) > size // 10
 
 
 def test_parted_triples_are_a_sequence():

@@ -56,14 +56,14 @@ COUNTED = [
 
 def pattern(text):
     form = parse_sparql(f"PREFIX : <urn:> SELECT DISTINCT {text}")
-    made = Normaliser().pattern(form.pattern)
-    assert isinstance(made, al.Distinct)
-    return made.pattern
+    normaliser = Normaliser().pattern(form.pattern)
+    assert isinstance(normaliser, al.Distinct)
+    return normaliser.pattern
 
 
 @pytest.mark.parametrize("text", PARTED)
 def test_parts_that_no_other_part_needs_are_asked_for(text):
-    made, wished = (al.Select(each, ()) for each in (witnessed(pattern(text)), pattern(PARTED[text])))
+    made, wished = (al.Select(item, ()) for item in (witnessed(pattern(text)), pattern(PARTED[text])))
     assert sparql(made) == sparql(wished)
 
 
@@ -76,12 +76,12 @@ def test_stars_are_parts_that_share_no_more_than_objects():
     block = parse_sparql(
         "SELECT * { ?s <urn:a> ?r ; <urn:b> ?t . ?o <urn:a> ?r . ?t <urn:c> ?u . ?r ?p ?q . ?x ?p ?y }"
     )
-    found = next(each for each in every_pattern(block.pattern) if isinstance(each, al.BGP))
-    assert sorted(len(part.patterns) for part in stars(found)) == [6]
+    result = next(item for item in every_pattern(block.pattern) if isinstance(item, al.BGP))
+    assert sorted(len(part.patterns) for part in stars(result)) == [6]
     block = parse_sparql("SELECT * { ?s <urn:a> ?r ; <urn:b> ?t . ?o <urn:a> ?r . ?t <urn:c> ?u . ?x <urn:d> ?y }")
-    found = next(each for each in every_pattern(block.pattern) if isinstance(each, al.BGP))
-    assert sorted(len(part.patterns) for part in stars(found)) == [1, 1, 3]
-    assert sorted(len(part.patterns) for part in disconnected(found)) == [1, 4]
+    result = next(item for item in every_pattern(block.pattern) if isinstance(item, al.BGP))
+    assert sorted(len(part.patterns) for part in stars(result)) == [1, 1, 3]
+    assert sorted(len(part.patterns) for part in disconnected(result)) == [1, 4]
 
 
 @pytest.mark.parametrize(
@@ -98,8 +98,8 @@ def test_stars_are_parts_that_share_no_more_than_objects():
 )
 def test_parts_that_no_other_part_needs_are_counted(text, needed, wished):
     form = parse_sparql(f"PREFIX : <urn:> SELECT * {{ {text} }}")
-    block = next(each for each in every_pattern(form.pattern) if isinstance(each, al.BGP))
-    conditions = [each.condition for each in every_pattern(form.pattern) if isinstance(each, al.Filter)]
+    block = next(item for item in every_pattern(form.pattern) if isinstance(item, al.BGP))
+    conditions = [item.condition for item in every_pattern(form.pattern) if isinstance(item, al.Filter)]
     assert counted(stars(block), conditions, frozenset(needed)) is wished
 
 

@@ -128,7 +128,7 @@ def alone(core: Environment, extra: str, folder: Path, say: Say) -> None:
     say(f"{extra}: {size:+.0f} MB, {seconds:.0f} s ({', '.join(sorted(new))})")
     states = json.loads(core.run("streamgauge", "doctor", "--json").stdout)
     there = {state["name"]: state["found"] for state in states if state["kind"] == "extra"}
-    if {name for name, found in there.items() if found} - {"docs"} != {extra}:
+    if {name for name, result in there.items() if result} - {"docs"} != {extra}:
         raise InstallationError(f"with {extra} installed alone, doctor says {there}")
     for module in EXTRAS[extra].modules:
         core.call("-c", f"import {module}")

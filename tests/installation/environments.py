@@ -22,11 +22,11 @@ def pythons() -> Iterator[Path]:
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")
     folders = [Path(folder) for folder in os.environ["PATH"].split(os.pathsep) if folder]
     named = (file for folder in (*root.glob("versions/*/bin"), *folders) for file in folder.glob("python3.*"))
-    found: dict[int, tuple[tuple[int, ...], Path]] = {}
+    results: dict[int, tuple[tuple[int, ...], Path]] = {}
     for file in named:
         if re.fullmatch(r"python3\.\d+", file.name) and (version := _version(file)) and version[1] >= OLDEST:
-            found[version[1]] = max(found.get(version[1], ((), file)), (version, file))
-    yield from (found[minor][1] for minor in sorted(found))
+            results[version[1]] = max(results.get(version[1], ((), file)), (version, file))
+    yield from (results[minor][1] for minor in sorted(results))
 
 
 def _version(python: Path) -> tuple[int, ...]:

@@ -17,7 +17,7 @@ class Part(BaseModel):
 
 
 @pytest.mark.parametrize(
-    ("kind", "value", "said"),
+    ("kind", "value", "message"),
     [
         (int, "ten", "'ten': expected a whole number"),
         (int, 1.5, "1.5: expected a whole number"),
@@ -43,10 +43,10 @@ class Part(BaseModel):
         (None, 1, "1: expected another value"),
     ],
 )
-def test_a_problem_is_a_clause_of_ours(kind, value, said):
+def test_a_problem_is_a_clause_of_ours(kind, value, message):
     with pytest.raises(ValidationError) as raised:
         TypeAdapter(kind).validate_python(value)
-    assert expectation(raised.value.errors()[0]) == said
+    assert expectation(raised.value.errors()[0]) == message
 
 
 def test_a_sentence_of_ours_is_kept():

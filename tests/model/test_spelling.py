@@ -7,9 +7,9 @@ from streamgauge.model.phrases import meant, offered, spelled
 KNOWN = ("cqels", "csparql", "csparql-0.9.7", "SENS")
 
 
-@pytest.mark.parametrize(("name", "found"), [("csparql", "csparql"), ("CSPARQL", "csparql"), ("sens", "SENS")])
-def test_a_name_is_found_in_any_case(name, found):
-    assert spelled(name, KNOWN) == found
+@pytest.mark.parametrize(("name", "result"), [("csparql", "csparql"), ("CSPARQL", "csparql"), ("sens", "SENS")])
+def test_a_name_is_found_in_any_case(name, result):
+    assert spelled(name, KNOWN) == result
 
 
 @pytest.mark.parametrize("name", ["", "c-sparql", "csparql "])
@@ -23,11 +23,11 @@ def test_names_that_differ_in_case_only_are_written_exactly():
 
 
 @pytest.mark.parametrize(
-    ("name", "said"),
+    ("name", "message"),
     [("csparkle", "; did you mean csparql?"), ("C-SPARQL", "; did you mean csparql?"), ("esper", ""), ("", "")],
 )
-def test_the_name_most_like_it_is_offered(name, said):
-    assert meant(name, KNOWN) == said
+def test_the_name_most_like_it_is_offered(name, message):
+    assert meant(name, KNOWN) == message
 
 
 def test_the_names_there_are_come_first():

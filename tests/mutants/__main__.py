@@ -103,23 +103,23 @@ class Session:
             print(f"{tried.ended:10} {mutant.file}:{mutant.line} {tried.by} {tried.ran or ''}", flush=True)
             if tried.ended == "survived":
                 print(survivors(self.ended[-1:]), flush=True)
-                keep([each.mutant for each in self.ended if each.tried.ended == "survived"])
+                keep([item.mutant for item in self.ended if item.tried.ended == "survived"])
         return True
 
     def _reached(self, items: Sequence[pytest.Item], mutable: Mapping[str, str]) -> Reached:
         path = KEPT / f"reached-{print_of([Path('tests')])}.json"
-        found = kept(path).fresh(prints_of(item.nodeid for item in items)).moved(mutable)
-        new = [item for item in items if item.nodeid not in found.seconds]
+        result = kept(path).fresh(prints_of(item.nodeid for item in items)).moved(mutable)
+        new = [item for item in items if item.nodeid not in result.seconds]
         self._sound = {item.nodeid for item in new}
         if new:
             print(f"{len(new)} tests are run once without a mutant", flush=True)
         for first in range(0, len(new), AT_ONCE):  # kept piece by piece: an interrupted run goes on where it was
             some = new[first : first + AT_ONCE]
-            found.add(told(forked(lambda say: asdict(measured(some, self.sources, mutable, say)))))  # noqa: B023
-            found.keep(path)
-        if found.failed:
-            raise pytest.UsageError(f"these tests fail without any mutant: {', '.join(found.failed)}")
-        return found.only({item.nodeid for item in items})
+            result.add(told(forked(lambda say: asdict(measured(some, self.sources, mutable, say)))))  # noqa: B023
+            result.keep(path)
+        if result.failed:
+            raise pytest.UsageError(f"these tests fail without any mutant: {', '.join(result.failed)}")
+        return result.only({item.nodeid for item in items})
 
     def _refuse_broken(self, tried: Tried, items: Sequence[pytest.Item]) -> None:
         """UsageError where the test that caught a mutant, measured in an earlier state, fails without one now."""
@@ -134,7 +134,7 @@ class Session:
         drawn = draw(mutable, self._asked.count, self._asked.seed)
         if self._asked.again:
             left = {tuple(key) for key in json.loads((KEPT / "survivors.json").read_text("utf-8"))}
-            drawn = [each for each in drawn if each.key in left]
+            drawn = [item for item in drawn if item.key in left]
         Random(self._asked.seed).shuffle(drawn)  # so that an interrupted run has tried a sample of all files
         return drawn
 

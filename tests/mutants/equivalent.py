@@ -13,13 +13,13 @@ Key = tuple[str, str, str, str]
 
 def proofs(path: Path = FILE) -> Mapping[Key, str]:
     """The proof by file, function and change; ValueError for an entry that says less, or is there twice."""
-    found: dict[Key, str] = {}
+    results: dict[Key, str] = {}
     for entry in tomllib.loads(path.read_text("utf-8")).get("equivalent", []):
         key = entry["file"], entry.get("function", ""), entry["before"], entry["after"]
-        if key in found or not entry["proof"].strip():
+        if key in results or not entry["proof"].strip():
             raise ValueError(f"{path.name}: {key} is there twice, or has no proof")
-        found[key] = entry["proof"].strip()
-    return found
+        results[key] = entry["proof"].strip()
+    return results
 
 
 def entry(mutant: Mutant) -> str:

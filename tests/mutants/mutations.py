@@ -80,7 +80,7 @@ class MutableFile:
         """The text with the node's own exchanged; ``None`` where the tree does not tell where that is."""
         if change.place is None:
             return None
-        first, last = (self._starts[each.line - 1] + each.column for each in (change.place.start, change.place.end))
+        first, last = (self._starts[item.line - 1] + item.column for item in (change.place.start, change.place.end))
         if self.source[first:last] != self._tree.code_for_node(change.old):
             return None
         return self.source[:first] + self._tree.code_for_node(change.new) + self.source[last:]
@@ -196,7 +196,7 @@ def _drops(old: cst.CSTNode, new: cst.CSTNode) -> bool:
 
 def _kept(call: cst.Call) -> Iterator[cst.CSTNode]:
     """The arguments that are left alone."""
-    for each in call.args:
-        is_strict = each.keyword is not None and each.keyword.value == "strict"
-        if is_strict or (isinstance(each.value, cst.BaseString) and _is_text(each.value)):
-            yield each.value
+    for arg in call.args:
+        is_strict = arg.keyword is not None and arg.keyword.value == "strict"
+        if is_strict or (isinstance(arg.value, cst.BaseString) and _is_text(arg.value)):
+            yield arg.value

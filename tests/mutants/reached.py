@@ -88,8 +88,8 @@ class Reached:
     def of(self, file: str, lines: Iterable[int]) -> list[str]:
         """The tests that run one of these lines of a file: the file's own first, then the fastest first."""
         known, own = self.lines.get(file, {}), f"/test_{Path(file).stem}"
-        found = {test for line in lines for test in known.get(line, ()) if self.seconds[test] <= LONGEST}
-        return sorted(found, key=lambda test: (own not in test.partition("::")[0], self.seconds[test], test))
+        results = {test for line in lines for test in known.get(line, ()) if self.seconds[test] <= LONGEST}
+        return sorted(results, key=lambda test: (own not in test.partition("::")[0], self.seconds[test], test))
 
     def tests(self, file: str, source: str, line: int) -> list[str]:
         """The tests for a mutant at a line: those that run its statement, else its function.
@@ -122,17 +122,17 @@ def kept(path: Path) -> Reached:
     """What was written down; nothing where there is no such file."""
     if not path.is_file():
         return Reached()
-    found = told(json.loads(path.read_text("utf-8")))
-    tests = list(found.seconds)
-    for lines in found.lines.values():
+    result = told(json.loads(path.read_text("utf-8")))
+    tests = list(result.seconds)
+    for lines in result.lines.values():
         lines.update({line: [tests[int(number)] for number in numbers] for line, numbers in lines.items()})
-    return found
+    return result
 
 
 def told(said: Any) -> Reached:
     """What was measured, from JSON."""
-    lines = {file: {int(line): tests for line, tests in each.items()} for file, each in said["lines"].items()}
-    functions = {file: {name: tuple(at) for name, at in each.items()} for file, each in said["functions"].items()}
+    lines = {file: {int(line): tests for line, tests in item.items()} for file, item in said["lines"].items()}
+    functions = {file: {name: tuple(at) for name, at in item.items()} for file, item in said["functions"].items()}
     return Reached(said["seconds"], lines, said["failed"], said["prints"], functions)
 
 
@@ -145,7 +145,7 @@ def functions_of(source: str) -> Functions:
             if isinstance(node, ast.ClassDef):
                 yield from below(node.body, f"{prefix}{node.name}.")
             elif isinstance(node, ast.FunctionDef):
-                first = min((each.lineno for each in node.decorator_list), default=node.lineno)
+                first = min((item.lineno for item in node.decorator_list), default=node.lineno)
                 last = node.end_lineno or node.lineno
                 text = "\n".join(lines[first - 1 : last])
                 yield f"{prefix}{node.name}", (first, last, sha256(text.encode()).hexdigest()[:16])
@@ -167,7 +167,7 @@ def spans(source: str, line: int) -> tuple[range, range, str | None]:
         whole = range(node.lineno, (node.end_lineno or node.lineno) + 1)
         if line in whole and isinstance(node, ast.FunctionDef):
             function, name = range(node.body[0].lineno, whole.stop), name or node.name
-        inner = [each.lineno for each in ast.walk(node) if isinstance(each, ast.stmt) and each.lineno > node.lineno]
+        inner = [item.lineno for item in ast.walk(node) if isinstance(item, ast.stmt) and item.lineno > node.lineno]
         own = range(node.lineno, min((whole.stop, *inner)))
         if line in own and len(own) <= least:
             statement, least = own, len(own)

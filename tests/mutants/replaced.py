@@ -25,20 +25,20 @@ def functions(sources: str) -> list[FunctionType]:
 
 def runs_at_import(source: str) -> set[str]:
     """The names that a module calls while it is imported: what these do is done when the tests begin."""
-    found, waiting = set[str](), list(ast.iter_child_nodes(ast.parse(source)))
+    result, waiting = set[str](), list(ast.iter_child_nodes(ast.parse(source)))
     while waiting:
         node = waiting.pop()
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
-            found.add(node.func.id)
+            result.add(node.func.id)
         if not isinstance(node, ast.FunctionDef | ast.Lambda):
             waiting += ast.iter_child_nodes(node)
-    return found
+    return result
 
 
 def replace(before: str, after: str, file: str, live: Iterable[FunctionType]) -> int:
     """Put the changed code of a module's file into its functions among those that live: how many there were."""
     changed = list(_changed(compile(before, file, "exec"), compile(after, file, "exec"), outside=True))
-    live = [each for each in live if each.__code__.co_filename == file]
+    live = [item for item in live if item.__code__.co_filename == file]
     count = 0
     for old, new in changed:
         for function in live:

@@ -22,33 +22,33 @@ class Ended:
 
 def share(ended: Sequence[Ended]) -> float:
     """The share that the tests catch, in percent, of those that they can; an endless loop is caught."""
-    ends = Counter(each.tried.ended for each in ended)
+    ends = Counter(item.tried.ended for item in ended)
     possible = len(ended) - ends["equivalent"]
     return 100 * (ends["caught"] + ends["timed out"]) / possible if possible else 100.0
 
 
 def table(ended: Sequence[Ended]) -> str:
     """A row per file and one for all."""
-    files = sorted({each.mutant.file for each in ended})
+    files = sorted({item.mutant.file for item in ended})
     width = max(map(len, (*files, "all files")))
     head = " ".join(
         [f"{'':{width}}", f"{'mutants':>8}", *(f"{name:>10}" for name in ENDS), f"{'caught of possible':>19}"]
     )
-    rows = [_row(file, width, [each for each in ended if each.mutant.file == file]) for file in files]
+    rows = [_row(file, width, [item for item in ended if item.mutant.file == file]) for file in files]
     return "\n".join([head, *rows, _row("all files", width, ended)])
 
 
 def _row(name: str, width: int, ended: Sequence[Ended]) -> str:
-    ends = Counter(each.tried.ended for each in ended)
+    ends = Counter(item.tried.ended for item in ended)
     counts = " ".join(f"{ends[end]:10}" for end in ENDS)
     return f"{name:{width}} {len(ended):8} {counts} {share(ended):17.1f} %"
 
 
 def survivors(ended: Sequence[Ended]) -> str:
     """Every survivor: where, after how many tests, and the difference."""
-    left = [each for each in ended if each.tried.ended == "survived"]
+    left = [item for item in ended if item.tried.ended == "survived"]
     return "\n\n".join(
-        f"{each.mutant.file}:{each.mutant.line} in {each.mutant.function or 'the module'}, survived "
-        f"{each.tried.ran or 'no'} tests\n{difference(each.original, each.mutant.source, each.mutant.file)}"
-        for each in left
+        f"{item.mutant.file}:{item.mutant.line} in {item.mutant.function or 'the module'}, survived "
+        f"{item.tried.ran or 'no'} tests\n{difference(item.original, item.mutant.source, item.mutant.file)}"
+        for item in left
     )

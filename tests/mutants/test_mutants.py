@@ -46,30 +46,30 @@ class Box:
 
 def changes(source: str) -> dict[int, set[str]]:
     file = MutableFile("box.py", source)
-    made = [(line, file.mutant(each)) for line, several in file.lines.items() for each in several]
-    found: dict[int, set[str]] = {}
+    made = [(line, file.mutant(item)) for line, several in file.lines.items() for item in several]
+    results: dict[int, set[str]] = {}
     for line, mutant in made:
         if mutant is not None:
-            found.setdefault(line, set()).add(mutant.after)
-    return found
+            results.setdefault(line, set()).add(mutant.after)
+    return results
 
 
 def test_what_decides_nothing_is_left_alone():
-    found = changes(SOURCE)
-    assert found[7] == {"LIMIT: Final = 4", "LIMIT: Final = None"}
-    assert found[18] == {"size = 3", "size = None"}
-    assert not found.keys() & {2, 4, 6, 9, 21, 22, 24}
-    assert found[20] == {"def fits(self, other: int = 1) -> bool:"}
-    assert "if other >= self.size:" in found[23]
-    assert not any("strict=False" in text or "strict" not in text for text in found[25] if "zip" in text)
-    assert "return all(one <= two for one, two in pairs)" in found[26]
+    result = changes(SOURCE)
+    assert result[7] == {"LIMIT: Final = 4", "LIMIT: Final = None"}
+    assert result[18] == {"size = 3", "size = None"}
+    assert not result.keys() & {2, 4, 6, 9, 21, 22, 24}
+    assert result[20] == {"def fits(self, other: int = 1) -> bool:"}
+    assert "if other >= self.size:" in result[23]
+    assert not any("strict=False" in text or "strict" not in text for text in result[25] if "zip" in text)
+    assert "return all(one <= two for one, two in pairs)" in result[26]
 
 
 def test_texts_for_people_and_default_functions_are_left_alone_where_they_stand():
     source = 'WHY: Final = "no such place"\nKEY = "a"\nsay: Say = lambda _: None\nError("too large", at)\n'
-    found = changes(source)
-    assert found.keys() == {2, 4}
-    assert found[4] == {'Error("too large", None)', 'Error("too large", )'}
+    result = changes(source)
+    assert result.keys() == {2, 4}
+    assert result[4] == {'Error("too large", None)', 'Error("too large", )'}
 
 
 def test_every_mutant_is_python_and_differs():
@@ -77,8 +77,8 @@ def test_every_mutant_is_python_and_differs():
         assert "" not in several
     file = MutableFile("box.py", SOURCE)
     for several in file.lines.values():
-        for each in several:
-            mutant = file.mutant(each)
+        for item in several:
+            mutant = file.mutant(item)
             if mutant is not None:
                 ast.parse(mutant.source)
                 assert mutant.source != SOURCE
@@ -86,24 +86,24 @@ def test_every_mutant_is_python_and_differs():
 
 def test_a_match_is_changed_too():
     source = 'def f(x):\n    match x:\n        case "a":\n            return 1\n        case _:\n            return 2\n'
-    found = changes(source)
-    assert found.keys() == {3, 4, 6}
-    assert found[4] == {"return 2", ""}
-    assert any("XXaXX" in each for each in found[3])
+    result = changes(source)
+    assert result.keys() == {3, 4, 6}
+    assert result[4] == {"return 2", ""}
+    assert any("XXaXX" in item for item in result[3])
 
 
 def test_the_sample_is_the_same_for_a_seed_and_spread_over_files():
     files = [MutableFile(name, SOURCE) for name in ("a.py", "b.py", "c.py")]
     drawn = draw(files, 9, 1)
-    assert Counter(each.file for each in drawn) == {"a.py": 3, "b.py": 3, "c.py": 3}
-    assert len({(each.file, each.line) for each in drawn}) == 9
+    assert Counter(item.file for item in drawn) == {"a.py": 3, "b.py": 3, "c.py": 3}
+    assert len({(item.file, item.line) for item in drawn}) == 9
     assert draw(files, 9, 1) == drawn
     assert draw(files, 9, 2) != drawn
-    assert draw(files[:1], 3, 1) == [each for each in drawn if each.file == "a.py"]
+    assert draw(files[:1], 3, 1) == [item for item in drawn if item.file == "a.py"]
 
 
 @pytest.mark.parametrize(
-    ("lines", "count", "found"),
+    ("lines", "count", "result"),
     [
         ({"a": 10, "b": 30}, 8, {"a": 2, "b": 6}),
         ({"a": 1, "b": 99}, 10, {"a": 1, "b": 9}),
@@ -111,8 +111,8 @@ def test_the_sample_is_the_same_for_a_seed_and_spread_over_files():
         ({"a": 2, "b": 2}, 9, {"a": 2, "b": 2}),
     ],
 )
-def test_a_file_gets_its_share(lines, count, found):
-    assert shares(lines, count) == found
+def test_a_file_gets_its_share(lines, count, result):
+    assert shares(lines, count) == result
 
 
 LIVE = "def outer(x):\n    def inner(y):\n        return y + 1\n    return inner(x) * 2\n\nTEN = outer(4)\n"
@@ -163,9 +163,9 @@ def test_a_function_that_has_only_moved_keeps_its_tests_and_a_changed_one_is_mea
     after = before.replace("A = 1\n", "A = 1\nC = 3\n").replace("return 2", "return 3")
     assert {name: span[:2] for name, span in functions_of(before).items()} == {"f": (4, 5), "B.g": (9, 10)}
     first = Reached({"x": 0.5, "y": 0.1}, {"m.py": {5: ["x"], 10: ["y"]}}, functions={"m.py": functions_of(before)})
-    found = first.moved({"m.py": after})
-    assert (found.seconds, found.lines) == ({"x": 0.5}, {"m.py": {6: ["x"]}})
-    assert found.functions == {"m.py": functions_of(after)}
+    result = first.moved({"m.py": after})
+    assert (result.seconds, result.lines) == ({"x": 0.5}, {"m.py": {6: ["x"]}})
+    assert result.functions == {"m.py": functions_of(after)}
     assert first.moved({}).seconds == {}
 
 

@@ -39,11 +39,11 @@ COLUMNS = {al.Ask: ("ask",), al.Construct: ("subject", "predicate", "object")}
 
 
 def _cases() -> dict[str, Mapping[str, Any]]:
-    found = {}
+    results = {}
     for path in sorted(FOLDER.glob("*.toml")):
         for case in tomllib.loads(path.read_text("utf-8"))["case"]:
-            found[f"{path.stem}: {case['name']}"] = case
-    return found
+            results[f"{path.stem}: {case['name']}"] = case
+    return results
 
 
 CASES = _cases()
@@ -122,20 +122,20 @@ def expected(name: str, evaluator: str) -> Expect:
 def verdict_of(name: str, said: str, expect: Expect) -> str:
     """right, wrong, unknown; refused where the evaluator does not do it."""
     try:
-        found = check(run_of(CASES[name], said), expect, 0, JudgingRules())
+        verdict = check(run_of(CASES[name], said), expect, 0, JudgingRules())
     except RefusedError as error:
         return "refused" if str(error).startswith("the incremental evaluator") else "unknown"
-    return str(found.judgement)
+    return str(verdict.judgement)
 
 
 @pytest.mark.parametrize("evaluator", EVALUATORS)
 @pytest.mark.parametrize("recording", RECORDINGS)
 def test_the_verdict_is_the_one_by_hand(recording: str, evaluator: str) -> None:
     name, wanted, said, why = RECORDINGS[recording]
-    found = verdict_of(name, said, expected(name, evaluator))
-    if found == "refused":
+    result = verdict_of(name, said, expected(name, evaluator))
+    if result == "refused":
         return
-    assert found == wanted, why
+    assert result == wanted, why
 
 
 def content_of(case: Mapping[str, Any]) -> Dataset | None:

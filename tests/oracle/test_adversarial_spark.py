@@ -46,9 +46,9 @@ def judged(name: str, session: SparkSession, folder: Path) -> dict[str, str]:
     told = {}
     for recording, (case, wanted, said, _) in RECORDINGS.items():
         if case == name:
-            found = verdict_of(name, said, expect)
-            if found != wanted:
-                told[recording] = found
+            result = verdict_of(name, said, expect)
+            if result != wanted:
+                told[recording] = result
     return told
 
 
@@ -67,9 +67,9 @@ def test_spark_judges_every_recording_as_by_hand(tiny: SparkSession) -> None:
         own = [(wanted, said) for case, wanted, said, _ in RECORDINGS.values() if case == name]
         return lambda expect: {said: (wanted, verdict_of(name, said, expect)) for wanted, said in own}
 
-    found = by_spark(tiny, {name: (elements(case["stream"]), task(name)) for name, case in CASES.items()})
-    verdicts = [(name, said, *both) for name, told in found.items() for said, both in told.items()]
+    result = by_spark(tiny, {name: (elements(case["stream"]), task(name)) for name, case in CASES.items()})
+    verdicts = [(name, said, *both) for name, told in result.items() for said, both in told.items()]
     other = [verdict for verdict in verdicts if verdict[2] != verdict[3]]
-    refused = [each for each in other if each[3] in ("refused", "unknown")]
+    refused = [entry for entry in other if entry[3] in ("refused", "unknown")]
     print(f"\n{len(verdicts)} recordings on Spark: {len(other)} judged otherwise, {len(refused)} of them unknown")
     assert other == []

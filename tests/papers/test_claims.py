@@ -19,12 +19,12 @@ def test_every_paper_with_data_is_known():
 
 @pytest.mark.parametrize("name", PAPERS)
 def test_every_figure_and_claim_says_where_it_is_and_how_ours_is_measured(name: str):
-    found = paper(name)
-    assert found.source
-    for key, figure in found.figures.items():
+    result = paper(name)
+    assert result.source
+    for key, figure in result.figures.items():
         assert figure.place, key
         assert figure.value is not None, key
-    for key, claim in found.claims.items():
+    for key, claim in result.claims.items():
         assert all((claim.claim, claim.place, claim.published, claim.measured, claim.tolerated)), key
 
 

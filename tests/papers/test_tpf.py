@@ -55,23 +55,23 @@ SERVER = {
 
 
 def everything():
-    found = {}
+    results = {}
     for scenario in plan.scaling(QUICK, SYSTEMS):
         cost = SERVER.get(scenario.system, 2.0) * (
             scenario.clients / 100 if scenario.system in ("live-csparql", "live-cqels", "broker") else 1
         )
-        found[scenario] = outcome(scenario, cost, 0.01 if scenario.system in plan.PUSHED else 1.0)
+        results[scenario] = outcome(scenario, cost, 0.01 if scenario.system in plan.PUSHED else 1.0)
     for scenario in plan.annotations(QUICK):
         base = 100 * (1 + plan.METHODS.index(scenario.method)) * (1 if scenario.system == "streamer" else 2)
         grown = 60 if scenario.label == "interval" and scenario.renewal == "published" else 0
-        found[scenario] = outcome(scenario, took=(900, *(base + grown * turn for turn in range(5))))
+        results[scenario] = outcome(scenario, took=(900, *(base + grown * turn for turn in range(5))))
     for scenario in plan.static_patterns(QUICK):
         static = 5 - len(dict(scenario.workload)["dynamic"].split(","))
         ms = 500 if scenario.system != "streamer" else 500 - 100 * static
-        found[scenario] = outcome(scenario, took=(900, ms, ms, ms))
+        results[scenario] = outcome(scenario, took=(900, ms, ms, ms))
     for scenario in (*plan.proxied(QUICK), *plan.herd(QUICK)):
-        found[scenario] = outcome(scenario)
-    return TpfOutcomes(found)
+        results[scenario] = outcome(scenario)
+    return TpfOutcomes(results)
 
 
 def compared(extent, measured):
@@ -124,8 +124,8 @@ def test_without_measures_nothing_is_claimed():
 
 @pytest.mark.slow
 def test_the_page_has_every_figure():
-    found = [CarriedClients(1000, Bracket(50.0, 100.0), ((50, 900.0), (100, None)))]
-    made = reproduction(QUICK, everything(), {"cqels": "set STREAMGAUGE_CQELS_HOME"}, found)
+    results = [CarriedClients(1000, Bracket(50.0, 100.0), ((50, 900.0), (100, None)))]
+    made = reproduction(QUICK, everything(), {"cqels": "set STREAMGAUGE_CQELS_HOME"}, results)
     text = page(made)
     for words in ("Figure 2a, server", "Figure 2b", "Figure 3a", "Figure 3b", "Figure 4: interval", "nginx in front",
                   "they cross at about", "set STREAMGAUGE_CQELS_HOME", "Most clients that are kept fresh"):  # fmt: skip
@@ -145,9 +145,9 @@ def test_crossing_growth_and_costs():
 def test_capacity_asks_for_every_client_to_be_fresh():
     scenario = sized(QUICK, 10_000, 3)
     assert scenario.beside == 23
-    found = outcome(scenario)
-    assert staleness(found) == 700
-    assert staleness(replace(found, answers=found.answers[:5])) is None
+    result = outcome(scenario)
+    assert staleness(result) == 700
+    assert staleness(replace(result, answers=result.answers[:5])) is None
     assert capacity_table([CarriedClients(10_000, Bracket(3.0, None), ((3, 900.0),))]).lines[0].cells == (
         "10,000", "3", "–", "3: 900 ms",
     )  # fmt: skip
@@ -173,13 +173,15 @@ class Pretended:
     """Fresh up to a hundred clients."""
 
     def outcome(self, scenario):
-        found = outcome(scenario)
-        answers = [replace(answer, client=client) for client in range(scenario.clients) for answer in found.answers[:5]]
+        result = outcome(scenario)
+        answers = [
+            replace(answer, client=client) for client in range(scenario.clients) for answer in result.answers[:5]
+        ]
         slow = [replace(answer, received=answer.received + 9_000) for answer in answers]
-        return replace(found, answers=tuple(answers if scenario.clients <= 100 else slow))
+        return replace(result, answers=tuple(answers if scenario.clients <= 100 else slow))
 
 
 def test_the_most_clients_are_searched():
-    found = carried(QUICK, 10_000, Pretended(), lambda _what, _share: None)
-    assert found.found.passed <= 100 < found.found.failed <= 1.25 * found.found.passed
-    assert {clients <= 100: late for clients, late in found.tried} == {True: 700, False: 9_700}
+    result = carried(QUICK, 10_000, Pretended(), lambda _what, _share: None)
+    assert result.found.passed <= 100 < result.found.failed <= 1.25 * result.found.passed
+    assert {clients <= 100: late for clients, late in result.tried} == {True: 700, False: 9_700}

@@ -25,8 +25,8 @@ E4 = {
 
 
 def test_the_engines_that_yabench_describes_give_its_experiment_4(spark):
-    found = yabench.experiment_4(lambda: spark)
-    assert {key: [line.text().rpartition(",")[0] for line in lines] for key, lines in found.items()} == E4
+    result = yabench.experiment_4(lambda: spark)
+    assert {key: [line.text().rpartition(",")[0] for line in lines] for key, lines in result.items()} == E4
 
 
 @pytest.fixture(scope="module")
@@ -46,8 +46,8 @@ def test_the_expected_sizes_of_the_small_streams_are_the_published_ones(small):
 
 @pytest.mark.prove
 def test_the_expected_sizes_of_all_streams_are_the_published_ones(shared_data, spark):
-    found = yabench.reproduce(shared_data / "yabench", lambda: spark)
-    assert [agreed(table.lines) for table in found.sections[0].tables] == [(18, 18), (18, 18), (20, 20)]
+    result = yabench.reproduce(shared_data / "yabench", lambda: spark)
+    assert [agreed(table.lines) for table in result.sections[0].tables] == [(18, 18), (18, 18), (20, 20)]
 
 
 def test_every_value_that_can_be_compared_comes_out(small):
@@ -86,9 +86,9 @@ def results(root, text="1.0,1.0,1,1,7,0,5000,3\n"):
 
 
 def test_medians_are_over_the_runs(tmp_path):
-    found = ResultFiles(results(tmp_path)).lines(1, "csparql", "small")
-    assert found.medians(lambda line: line.delay) == [4]
-    assert found.column(lambda line: line.precision, 0) == [1.0, 0.0]
+    result = ResultFiles(results(tmp_path)).lines(1, "csparql", "small")
+    assert result.medians(lambda line: line.delay) == [4]
+    assert result.column(lambda line: line.precision, 0) == [1.0, 0.0]
 
 
 @pytest.mark.parametrize("text", ["1.0,1.0\n", "a,1.0,1,1,7,0,5000,3\n", "1.0,1.0,1,1,7,0,5000,3.5\n"])

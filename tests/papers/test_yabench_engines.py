@@ -43,15 +43,15 @@ PUBLISHED = PublishedLines(
 
 
 def test_every_experiment_is_there_and_can_be_read():
-    found = trials(None, ())
-    assert [each.name for each in found if each.number] == [
+    result = trials(None, ())
+    assert [entry.name for entry in result if entry.number] == [
         "E1/small", "E1/medium", "E1/big", "E2/small-1", "E2/small", "E2/medium", "E2/big",
         "E3/small", "E3/medium", "E3/big", "E4",
     ]  # fmt: skip
-    assert [each.name for each in found if not each.number] == [f"Q{n}" for n in range(1, 8)]
-    for each in found:
-        asked = experiment(each, LIVE, 3)
-        assert asked.repetitions == (1 if each.name == "E4" else 3)
+    assert [entry.name for entry in result if not entry.number] == [f"Q{n}" for n in range(1, 8)]
+    for entry in result:
+        asked = experiment(entry, LIVE, 3)
+        assert asked.repetitions == (1 if entry.name == "E4" else 3)
         assert asked.feed.factor == 1.0
 
 
@@ -178,7 +178,7 @@ def test_what_differs_is_said_with_its_reason(texts, memory, words):
 
 def test_why_rows_differ_depends_on_the_common_judge():
     other = (SAME[0], "1.0,1.0,120,120,1750,5000,10000,40")
-    right, wrong = (done(CSPARQL, kept(*other, judgement=each)) for each in (Judgement.RIGHT, Judgement.WRONG))
+    right, wrong = (done(CSPARQL, kept(*other, judgement=item)) for item in (Judgement.RIGHT, Judgement.WRONG))
     assert "every window of every run is right" in paragraph(right, PUBLISHED, [])
     assert "0 of 1 runs right" in paragraph(wrong, PUBLISHED, [])
     assert "tore those on a border in two" in paragraph(right, PUBLISHED, []).replace("  ", " ")
@@ -205,19 +205,19 @@ def test_the_page_has_every_table_and_figure():
         done(CSPARQL, kept(*SAME, gracious=(line(SAME[0]),)), test="E4"),
         TrialOutcome(trials(None, ["E3/big"])[0], CSPARQL, (), "it refuses <this>"),
     )
-    found = reproduction(YabenchRuns(dones, (CSPARQL, change), {"cqels": "put it there"}, None, hurricane=True))
-    assert [section.id for section in found.sections] == [
+    result = reproduction(YabenchRuns(dones, (CSPARQL, change), {"cqels": "put it there"}, None, hurricane=True))
+    assert [section.id for section in result.sections] == [
         "runs", "table-1", "table-2", "experiment-1", "experiment-3", "experiment-4",
     ]  # fmt: skip
-    (cell,) = found.sections[1].tables[0].lines
+    (cell,) = result.sections[1].tables[0].lines
     assert cell.cells == ("Q1", "csparql", "✓ or ✓ *", "✓ *", "✓ * 2, ✗ 1")
     assert cell.agrees is True
-    text = page(found)
+    text = page(result)
     assert "put it there" in text
     assert "it refuses &lt;this&gt;" in text
     assert "Figure 3a: E1/small: recall" in text
     assert "Figure 4d" in text
-    assert json.loads(json.dumps(found.data))["absent"] == {"cqels": "put it there"}
+    assert json.loads(json.dumps(result.data))["absent"] == {"cqels": "put it there"}
 
 
 def test_the_command_without_engines_that_are_here(monkeypatch, command, tmp_path):
@@ -232,7 +232,7 @@ def test_live_is_right_in_real_time(spark, tmp_path):
     doer = TrialRunner(tmp_path, lambda: spark, 1, lambda _what, _share: None)
     first, second = do(trials(None, ["E4"]), sides("live"), doer)
     assert second.runs[0].lines[0].text().startswith("1.0,1.0,10,10,35,0,4031,")
-    for each in (first, second):
-        (run,) = each.runs
+    for item in (first, second):
+        (run,) = item.runs
         assert run.judgement is Judgement.RIGHT
         assert all((one.precision, one.recall) == (1.0, 1.0) for one in (*run.lines, *run.gracious))

@@ -66,11 +66,11 @@ class Killed:
 
     def files(self) -> int:
         """How many files there are now, however many come and go meanwhile."""
-        found = 0
+        result = 0
         for pattern in ("*", "*/*", "*/*/*"):
             with suppress(OSError):
-                found += sum(1 for _ in self.out.glob(pattern))
-        return found
+                result += sum(1 for _ in self.out.glob(pattern))
+        return result
 
     def kill_at(self, files: int) -> bool:
         """Run it, and kill it at so many files; whether it was still running."""
@@ -86,13 +86,13 @@ class Killed:
 
     def whole(self) -> dict[Path, int]:
         """The finished runs, each whole and right, with the time at which it was written."""
-        found = {}
+        results = {}
         for folder in self.out.glob("live-*"):
             run = read_run(folder, parse)
             assert run.header.failure is None
             assert read_verdict(folder).judgement is Judgement.RIGHT
-            found[folder] = (folder / "run.json").stat().st_mtime_ns
-        return found
+            results[folder] = (folder / "run.json").stat().st_mtime_ns
+        return results
 
 
 def kill_and_go_on(job: Killed, seed: int, kills: int) -> list[int]:

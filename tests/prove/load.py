@@ -190,16 +190,16 @@ def _look(running: Running, folder: Path, steps: int) -> Look:
     kept = [file for file in folder.rglob("*") if file.is_file() and file.name not in ("log", "feed.jsonl")]
     return Look(
         steps,
-        sum(each.memory_info().rss for each in family),
+        sum(process.memory_info().rss for process in family),
         sum(file.stat().st_size for file in kept),
-        sum(each.num_fds() for each in family),
-        sum(each.num_threads() for each in family),
+        sum(process.num_fds() for process in family),
+        sum(process.num_threads() for process in family),
     )
 
 
 def looks(name: str, minutes: float, tell: Callable[[str], None] = print) -> list[Look]:
     """Send a server the requests of so many minutes; what it had at ``LOOKS`` times."""
-    load, found = LOADS[name], list[Look]()
+    load, result = LOADS[name], list[Look]()
     with TemporaryDirectory() as place, started(load.boundary, Path(place)) as running:
         folder, call, steps = Path(place), Caller(running.ports[0]), 0
         for number in range(1, LOOKS + 1):
@@ -207,16 +207,16 @@ def looks(name: str, minutes: float, tell: Callable[[str], None] = print) -> lis
                 load.step(call, steps, folder)
                 steps += 1
             with suppress(OSError):
-                found.append(_look(running, folder, steps))
-            tell(f"{name}, {call.answered:,} requests, {found[-1]}")
+                result.append(_look(running, folder, steps))
+            tell(f"{name}, {call.answered:,} requests, {result[-1]}")
         assert running.process.is_running(), running.text
         assert "Traceback" not in running.text, running.text
-    return found
+    return result
 
 
-def growths(found: list[Look]) -> dict[str, int]:
+def growths(result: list[Look]) -> dict[str, int]:
     """What grew beyond its bound from the second third of the looks to the last: by how much."""
-    second, last = found[LOOKS // 3 : 2 * LOOKS // 3], found[2 * LOOKS // 3 :]
+    second, last = result[LOOKS // 3 : 2 * LOOKS // 3], result[2 * LOOKS // 3 :]
     bounds = {"memory": GROWTH, "files": FILES, "descriptors": 20, "threads": 10}
     grown = {
         name: max(getattr(look, name) for look in last) - max(getattr(look, name) for look in second) for name in bounds

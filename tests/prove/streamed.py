@@ -102,8 +102,8 @@ class Streamed:
 
     def reports(self) -> list[tuple[int, tuple[int, int], Counter]]:
         """What the run folder says, report by report."""
-        found = read_run(self.answers, parse).answers
-        return [(answer.instant, answer.scope, Counter(answer.added)) for answer in found]
+        parsed = read_run(self.answers, parse).answers
+        return [(answer.instant, answer.scope, Counter(answer.added)) for answer in parsed]
 
     def expected(self) -> list[tuple[int, tuple[int, int], Counter]]:
         """What the definition says that should be there."""
@@ -111,7 +111,7 @@ class Streamed:
         came = list(elements(self.source))
         t0 = origins(header.semantics, header.query.windows, came[0].time)[0]
         due = expected(came, header.query, header.semantics, header.advanced_to, t0)
-        return [(each.due.instant, (each.due.start, each.due.end), Counter(each.rows)) for each in due]
+        return [(report.due.instant, (report.due.start, report.due.end), Counter(report.rows)) for report in due]
 
 
 def kill(process: "subprocess.Popen[bytes]") -> None:

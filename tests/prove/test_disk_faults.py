@@ -149,8 +149,8 @@ def test_a_durable_service_says_what_its_disk_has_and_loses_nothing(failing, tmp
             assert post(web, 0).is_success
             with fails():
                 refused = [post(web, begin) for begin in (50, 50)]
-                assert {said.status_code for said in refused} == {503}
-                assert all(sentence in said.text for said in refused)
+                assert {item.status_code for item in refused} == {503}
+                assert all(sentence in item.text for item in refused)
                 health = web.get("/ready")
                 assert (health.status_code, sentence in health.text) == (503, True)
             ready(web)
@@ -160,13 +160,13 @@ def test_a_durable_service_says_what_its_disk_has_and_loses_nothing(failing, tmp
             ready(web)
             for begin in range(100, 300, 50):
                 assert post(web, begin).is_success
-            told: list[kq.Told] = []
+            messages: list[kq.Told] = []
             with web.stream("GET", "/queries/q1/answers", params={"after": 0}) as stream:
                 for line in stream.iter_lines():
-                    told += [kq.Told.of(line[5:].encode())] if line.startswith("data:") else []
-                    if len(told) >= len(expected) - 1:
+                    messages += [kq.Told.of(line[5:].encode())] if line.startswith("data:") else []
+                    if len(messages) >= len(expected) - 1:
                         break
-    assert told == expected[: len(told)]
+    assert messages == expected[: len(messages)]
     assert "Traceback" not in (tmp_path / "log").read_text()
 
 

@@ -19,10 +19,10 @@ FORM = "application/x-www-form-urlencoded"
 
 def until(met, seconds=120.0):
     end = time.monotonic() + seconds
-    while not (found := met()):
+    while not (result := met()):
         assert time.monotonic() < end, "it did not come"
         time.sleep(0.05)
-    return found
+    return result
 
 
 def get(port, path):
@@ -79,12 +79,12 @@ def test_a_job_of_a_workbench_is_done_again_from_what_is_finished(tmp_path, whom
     with started(BOUNDARIES["workbench"], tmp_path) as running:
         begin(running.ports[0])
         out = until(lambda: next(iter(tmp_path.glob("runs/*/live-*/verdict.json")), None)).parents[1]
-        family = until(lambda: [each for each in running.family()[1:] if len(running.family()) > 2])
+        family = until(lambda: [process for process in running.family()[1:] if len(running.family()) > 2])
         {"workbench": running.process, "job": family[0], "engine": family[-1]}[whom].kill()
         if whom == "workbench":
             assert not psutil.wait_procs(family, timeout=60)[1], "a process outlived the workbench"
         else:
-            until(lambda: not [each for each in running.family()[1:] if each.is_running()])
+            until(lambda: not [process for process in running.family()[1:] if process.is_running()])
             page = get(running.ports[0], "/runs/experiment/killed.toml").decode(errors="replace")
             assert re.search("ended|failed|stopped|killed", page), running.text
     kept = whole(out)
@@ -98,8 +98,8 @@ def test_a_job_of_a_workbench_is_done_again_from_what_is_finished(tmp_path, whom
 
 def whole(out):
     """The finished runs, with when each was written."""
-    found = {}
+    results = {}
     for file in out.glob("live-*/verdict.json"):
         with suppress(OSError):
-            found[file.parent.name] = (file.parent / "run.json").stat().st_mtime_ns
-    return found
+            results[file.parent.name] = (file.parent / "run.json").stat().st_mtime_ns
+    return results

@@ -13,6 +13,6 @@ def test_nothing_grows_by_being_used(name, capsys):
         with capsys.disabled():
             print(f"\n{text}", end="")
 
-    found = looks(name, MINUTES, tell)
-    assert found[-1].steps > 100
-    assert growths(found) == {}
+    result = looks(name, MINUTES, tell)
+    assert result[-1].steps > 100
+    assert growths(result) == {}

@@ -121,7 +121,7 @@ class Observed:
         query = parse(self.text)
         write(self.sent, self.root / "stream.parquet")
         header = RunHeader("spark", query, self.text, "rspql", UPDATES, self.sent[-1].time, 0, evaluator="spark")
-        fed = tuple(Fed(each.sequence, each.time, 0, 0, len(each.added)) for each in self.sent)
+        fed = tuple(Fed(element.sequence, element.time, 0, 0, len(element.added)) for element in self.sent)
         answers = answered(self.messages())
         run = Run(header, tuple(answers), fed)
         return judge_run(

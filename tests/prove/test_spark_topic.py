@@ -30,7 +30,7 @@ def test_killed_in_the_middle_of_a_topic_every_answer_is_there_once(kafka, tmp_p
     assert sink.close().undelivered == 0
     points = job.killed("topic", random.Random(7), KILLS)
     landed = list(elements(job.checkpoint / "landed"))
-    assert sorted(each.added for each in landed) == sorted(each.added for each in came), "nothing lost, nothing twice"
+    assert sorted(item.added for item in landed) == sorted(item.added for item in came), "nothing lost, nothing twice"
     whole = replace(job, source=job.checkpoint / "landed")
     assert whole.reports() == whole.expected()
     with capsys.disabled():

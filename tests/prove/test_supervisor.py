@@ -33,8 +33,8 @@ def until(probe, seconds=60.0):
     end = time.monotonic() + seconds
     while True:
         try:
-            if found := probe():
-                return found
+            if result := probe():
+                return result
         except (OSError, httpx.HTTPError):
             pass
         assert time.monotonic() < end

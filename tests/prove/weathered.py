@@ -24,7 +24,7 @@ def late_stream(folder: Path, seconds: int) -> Path:
         (arrival, StreamElement(STREAM, time, number, _observation(station, time, draws.randrange(100))))
         for number, (arrival, time, station) in enumerate(sorted(delayed))
     ]
-    for second, group in groupby(came, key=lambda each: each[0] // 1000):
+    for second, group in groupby(came, key=lambda entry: entry[0] // 1000):
         file = folder / f"{second:03}.parquet"
         write([element for _, element in group], file)
         os.utime(file, (1_000_000 + second, 1_000_000 + second))

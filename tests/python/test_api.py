@@ -42,8 +42,8 @@ def test_help_documents_every_public_name():
 
 def test_the_example_of_the_package_is_true():
     names = {"watch": streamgauge.watch}
-    found = doctest.DocTestFinder().find(streamgauge, "streamgauge", extraglobs=names)
-    (mine,) = [each for each in found if each.name == "streamgauge"]
+    result = doctest.DocTestFinder().find(streamgauge, "streamgauge", extraglobs=names)
+    (mine,) = [entry for entry in result if entry.name == "streamgauge"]
     assert doctest.DocTestRunner().run(mine).failed == 0
 
 
@@ -55,11 +55,11 @@ def test_a_name_that_is_none_is_said_with_those_there_are():
 @pytest.mark.server
 def test_importing_is_cheap():
     code = "import time; begun = time.process_time(); import streamgauge; print(time.process_time() - begun)"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert float(said.stdout) < 0.15
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert float(output.stdout) < 0.15
     heavy = "import sys, streamgauge; print([n for n in ('pyarrow', 'pyoxigraph', 'pydantic') if n in sys.modules])"
-    said = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
-    assert said.stdout.strip() == "[]"
+    output = subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True, check=True)
+    assert output.stdout.strip() == "[]"
 
 
 NATIVES = {
@@ -164,11 +164,13 @@ def test_expect_reads_own_data_and_dictionaries():
     query = EXAMPLE / "parking.rq"
     first = streamgauge.expect(query, EXAMPLE / "parking.ttl", time_property="sosa:resultTime")
     assert len(first) == 12
-    for given in ({"http://park.example/stream": EXAMPLE / "parking.csv"}, str(EXAMPLE / "parking.csv")):
-        assert [sorted(each.rows) for each in streamgauge.expect(query, given)] == [sorted(each.rows) for each in first]
+    for item in ({"http://park.example/stream": EXAMPLE / "parking.csv"}, str(EXAMPLE / "parking.csv")):
+        assert [sorted(entry.rows) for entry in streamgauge.expect(query, item)] == [
+            sorted(entry.rows) for entry in first
+        ]
     asked = streamgauge.watch(query, EXAMPLE / "parking.trig", time_property="prov:generatedAtTime", end="stream")
-    assert [each for each in (sorted(each.added) for each in asked) if each] == [
-        sorted(each.rows) for each in first if each.rows
+    assert [entry for entry in (sorted(entry.added) for entry in asked) if entry] == [
+        sorted(entry.rows) for entry in first if entry.rows
     ]
 
 

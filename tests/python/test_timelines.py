@@ -23,8 +23,8 @@ SVG = "{http://www.w3.org/2000/svg}"
 
 def texts(drawn: streamgauge.TimelinePicture, kind: str | None = None) -> list[str]:
     """The texts of a picture, those of a class where one is asked for."""
-    found = ElementTree.fromstring(drawn.svg).iter(f"{SVG}text")
-    return [each.text or "" for each in found if kind is None or each.get("class") == kind]
+    result = ElementTree.fromstring(drawn.svg).iter(f"{SVG}text")
+    return [item.text or "" for item in result if kind is None or item.get("class") == kind]
 
 
 def test_what_is_due_is_drawn():
@@ -35,8 +35,8 @@ def test_what_is_due_is_drawn():
     assert texts(drawn, "muted middle") == ["0 s", "2 s", "4 s", "6 s", "8 s", "10 s"]
     assert texts(drawn, "wrong") == []
     root = ElementTree.fromstring(drawn.svg)
-    assert len([each for each in root.iter(f"{SVG}circle") if each.get("class") == "element"]) == 4
-    assert len([each for each in root.iter(f"{SVG}path") if each.get("class") == "scope"]) == 2
+    assert len([item for item in root.iter(f"{SVG}circle") if item.get("class") == "element"]) == 4
+    assert len([item for item in root.iter(f"{SVG}path") if item.get("class") == "scope"]) == 2
 
 
 def test_answers_that_differ_are_marked():
@@ -54,8 +54,8 @@ def test_a_recorded_run_is_drawn(tmp_path):
         streamgauge.timeline(run)
     write(elements, tmp_path / "stream.parquet")
     write_run(tmp_path, run)
-    for given in (tmp_path, str(tmp_path), streamgauge.load_run(tmp_path)):
-        assert texts(streamgauge.timeline(given), "name") == ["Answers of live under rspql: right"]
+    for item in (tmp_path, str(tmp_path), streamgauge.load_run(tmp_path)):
+        assert texts(streamgauge.timeline(item), "name") == ["Answers of live under rspql: right"]
 
 
 def test_times_since_1970_are_times_of_the_day():

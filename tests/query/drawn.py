@@ -46,26 +46,26 @@ stream_windows = st.builds(StreamWindow, st.sampled_from(STREAMS), windows)
 def continuous(draw: st.DrawFn) -> ContinuousQuery:
     """A continuous query as a text says it."""
     form = draw(st.one_of(queries(OPERATORS), st.sampled_from(FORMS), _others()))
-    found = draw(st.lists(stream_windows, min_size=1, max_size=3, unique=True))
+    result = draw(st.lists(stream_windows, min_size=1, max_size=3, unique=True))
     if draw(st.booleans()) and any(isinstance(part, al.BGP) for part in every_pattern(form.pattern)):
-        form, found = draw(_named(form, found))
+        form, result = draw(_named(form, result))
     if draw(st.integers(0, 2)) == 0:
         form = draw(with_timestamp(form))
     operator = draw(st.one_of(st.none(), st.sampled_from([R2S.RSTREAM, R2S.ISTREAM, R2S.DSTREAM])))
     name = draw(st.sampled_from((None, "hot", "http://e/hot")))
     background = draw(st.lists(st.sampled_from(("http://e/rooms", "urn:g:1")), max_size=2, unique=True))
-    return ContinuousQuery(form, tuple(found), operator, name=name, background=tuple(background))
+    return ContinuousQuery(form, tuple(result), operator, name=name, background=tuple(background))
 
 
 @st.composite
-def _named(draw: st.DrawFn, form: al.QueryForm, found: list[StreamWindow]) -> tuple[al.QueryForm, list[StreamWindow]]:
+def _named(draw: st.DrawFn, form: al.QueryForm, rows: list[StreamWindow]) -> tuple[al.QueryForm, list[StreamWindow]]:
     """The form with BGPs in windows, as a text gives it, and its windows named; unchanged when not all are read."""
-    named = [replace(item, name=name) for item, name in zip(found, NAMES, strict=False)]
+    named = [replace(item, name=name) for item, name in zip(rows, NAMES, strict=False)]
     choices = [f"<{item.name}>" for item in named]
     result = parse_sparql(sparql(wrapped(form, lambda: draw(st.sampled_from((None, *choices * 2))))))
     graphs = reads(result)
     used = [item for item in named if f"<{item.name}>" in graphs]
-    return (result, used) if used and len(set(graphs)) > 1 else (form, found)
+    return (result, used) if used and len(set(graphs)) > 1 else (form, rows)
 
 
 @st.composite
@@ -156,13 +156,13 @@ def can_say(query: ContinuousQuery, dialect: str) -> bool:
 
 def _is_mergeable(query: ContinuousQuery) -> bool:
     """Whether a triple is read, no path is repeated or negated, and rows are not counted beside blank nodes."""
-    found = list(every_pattern(query.form.pattern))
-    triples = [triple for part in found if isinstance(part, al.BGP) for triple in part.patterns]
+    results = list(every_pattern(query.form.pattern))
+    triples = [triple for part in results if isinstance(part, al.BGP) for triple in part.patterns]
     paths = " ".join(str(triple.predicate) for triple in triples if not isinstance(triple.predicate, str | al.Var))
     labels = any(var.name.startswith("_:") for triple in triples for var in al.triple_variables(triple))
     counts = any(
-        each.argument is None and each.distinct
-        for part in found if isinstance(part, al.Group) for _, each in part.aggregates
+        item.argument is None and item.distinct
+        for part in results if isinstance(part, al.Group) for _, item in part.aggregates
     )  # fmt: skip
     plain = "Repeat(" not in paths and "NegatedSet(" not in paths
     return bool(triples) and plain and not (labels and counts)
@@ -187,6 +187,6 @@ def _numbered(query: ContinuousQuery) -> ContinuousQuery:
         return query
     order = list(dict.fromkeys(re.findall(r"GRAPH <([^>]*)> \{", sparql(query.form))))
     names = {name: f"urn:streamgauge:window:{number}" for number, name in enumerate(order, 1)}
-    found = sorted(query.windows, key=lambda item: order.index(str(item.name)))
+    results = sorted(query.windows, key=lambda item: order.index(str(item.name)))
     form = renamed(query.form, {f"<{old}>": f"<{new}>" for old, new in names.items()})
-    return replace(query, form=form, windows=tuple(replace(item, name=names[str(item.name)]) for item in found))
+    return replace(query, form=form, windows=tuple(replace(item, name=names[str(item.name)]) for item in results))

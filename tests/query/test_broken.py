@@ -71,14 +71,14 @@ def outcome(read: Callable[[str], object], text: str) -> object:
 def parses_or_is_refused(text: str, readers: tuple[Callable[[str], object], ...] = (parse_sparql, parse)) -> None:
     for read in readers:
         begun = time.process_time()
-        found = outcome(read, text)
+        result = outcome(read, text)
         assert time.process_time() - begun < LONGEST
-        if isinstance(found, QueryError):
-            assert 1 <= found.line <= len(text.splitlines()) + 1
-            assert found.column >= 1
-            assert str(found).startswith(f"line {found.line}, column {found.column}: ")
-        elif isinstance(found, ContinuousQuery):
-            prints_or_is_refused(found)
+        if isinstance(result, QueryError):
+            assert 1 <= result.line <= len(text.splitlines()) + 1
+            assert result.column >= 1
+            assert str(result).startswith(f"line {result.line}, column {result.column}: ")
+        elif isinstance(result, ContinuousQuery):
+            prints_or_is_refused(result)
 
 
 def prints_or_is_refused(query: ContinuousQuery) -> None:
@@ -138,6 +138,6 @@ def test_blanking_moves_nothing(text: str, data: st.DataObject) -> None:
 
 @given(st.sampled_from(TEXTS))
 def test_tokens_are_where_they_say(text: str) -> None:
-    found = tokens(text)
-    assert all(text[token.start : token.end] == token.text for token in found)
-    assert all(one.end <= two.start for one, two in pairwise(found))
+    result = tokens(text)
+    assert all(text[token.start : token.end] == token.text for token in result)
+    assert all(one.end <= two.start for one, two in pairwise(result))

@@ -44,8 +44,8 @@ sys.exit(failures[0] if failures else 0)
 def fresh(processes: int) -> list[str]:
     """The failures of so many fresh processes, each of which parses first in six threads at once."""
     begun = [subprocess.Popen([sys.executable, "-c", PROGRAM], stderr=subprocess.PIPE) for _ in range(processes)]
-    said = [each.communicate(timeout=60)[1].decode() for each in begun]
-    return [words for each, words in zip(begun, said, strict=True) if each.returncode]
+    said = [item.communicate(timeout=60)[1].decode() for item in begun]
+    return [words for item, words in zip(begun, said, strict=True) if item.returncode]
 
 
 def test_first_parses_may_be_concurrent() -> None:

@@ -122,9 +122,9 @@ def test_a_graph_by_text(group: str) -> None:
     result = spread(form, (V, W))
     assert is_spread(result)
     wanted = answer(form, dataset(DATA, {V: IN_V, W: IN_W}))
-    found = evaluate(there, sparql(restated(result)))
-    assert difference(Result("solutions", form.variables, wanted), found) == ""
-    assert (group in EMPTY) is not bool(found.rows)
+    rows = evaluate(there, sparql(restated(result)))
+    assert difference(Result("solutions", form.variables, wanted), rows) == ""
+    assert (group in EMPTY) is not bool(rows.rows)
 
 
 def test_a_subquery_counts_in_each_window() -> None:

@@ -19,7 +19,7 @@ def keys(text: str) -> tuple[tuple[al.Var, al.Expression], ...]:
 
 
 @pytest.mark.parametrize(
-    ("text", "found"),
+    ("text", "result"),
     [
         ("GROUP BY (?x AS ?n)", ((N, X),)),
         ("group by ( ?x as ?n )", ((N, X),)),
@@ -30,8 +30,8 @@ def keys(text: str) -> tuple[tuple[al.Var, al.Expression], ...]:
         ("GROUP BY (STR(?x) AS ?n)", ((N, al.Call("STR", (X,))),)),
     ],
 )
-def test_keys(text: str, found: tuple[tuple[al.Var, al.Expression], ...]) -> None:
-    assert keys(HEAD + text) == found
+def test_keys(text: str, result: tuple[tuple[al.Var, al.Expression], ...]) -> None:
+    assert keys(HEAD + text) == result
     form = parse_sparql(HEAD + text)
     assert parse_sparql(sparql(form)) == form
 

@@ -58,8 +58,8 @@ def rows(group: str, head: str = "SELECT *") -> list[tuple[str, ...]]:
     data = (*(triple for triple, _ in ARRIVALS), *STATIC)
     there = Case("stamps", "", "", data, graphs, Result("solutions", (), ()))
     for text in (sparql(stamped(form)), sparql(spread(stamped(form), (f"<{WINDOW}>",)))):
-        found = sorted(map(short, evaluate(there, text).rows))
-    return found
+        result = sorted(map(short, evaluate(there, text).rows))
+    return result
 
 
 def short(row: Row) -> tuple[str, ...]:

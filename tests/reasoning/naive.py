@@ -8,14 +8,14 @@ from streamgauge.reasoning.rules import Rule, Rules, bindings, instance, is_unna
 
 def closure(rules: Rules, facts: Iterable[Triple]) -> set[Triple]:
     """All that follows from the facts, them included."""
-    found = set(facts)
-    while new := {triple for rule in rules.rules for triple in _heads(rule, found)} - found:
-        found |= new
-    return {fact for fact in found if not is_unnamed(fact[2])}
+    results = set(facts)
+    while new := {triple for rule in rules.rules for triple in _heads(rule, results)} - results:
+        results |= new
+    return {fact for fact in results if not is_unnamed(fact[2])}
 
 
 def _heads(rule: Rule, facts: set[Triple]) -> Iterator[Triple]:
     open_: list[dict] = [{}]
     for pattern in rule.body:
-        open_ = [found for bound in open_ for fact in facts if (found := bindings(pattern, fact, bound)) is not None]
+        open_ = [result for bound in open_ for fact in facts if (result := bindings(pattern, fact, bound)) is not None]
     return (head for bound in open_ if passes(rule, bound) and (head := instance(rule.head, bound)) is not None)

@@ -87,7 +87,7 @@ def drawn(ontology, draw: Random, most=None):
     pairs = sorted(
         name
         for name, kind in kinds.items()
-        if any(each.endswith("Property") for each in kind) and "AnnotationProperty" not in kind
+        if any(line.endswith("Property") for line in kind) and "AnnotationProperty" not in kind
     )
     if most is not None:
         classes, pairs = (draw.sample(names, min(most, len(names))) for names in (classes, pairs))

@@ -17,11 +17,11 @@ masks = st.dictionaries(st.sampled_from(FACTS), st.integers(1, 2**STATES - 1), m
 @given(st.sets(st.sampled_from(AXIOMS), max_size=7), masks, st.sampled_from(["named", "full"]))
 def test_each_state_has_its_own_closure(axioms, facts, extent):
     rules = read_rules(triples("\n".join(sorted(axioms))), extent)
-    found = closure_of_states(rules, facts, STATES)
+    result = closure_of_states(rules, facts, STATES)
     for state in range(STATES):
         there = {fact for fact, mask in facts.items() if mask >> state & 1}
-        assert {fact for fact, mask in found.items() if mask >> state & 1} == closure(rules, there)
-    assert all(0 < mask < 2**STATES for mask in found.values())
+        assert {fact for fact, mask in result.items() if mask >> state & 1} == closure(rules, there)
+    assert all(0 < mask < 2**STATES for mask in result.values())
 
 
 larger_masks = st.dictionaries(st.sampled_from(LARGER_FACTS), st.integers(1, 2**STATES - 1), max_size=6)
@@ -31,10 +31,10 @@ larger_masks = st.dictionaries(st.sampled_from(LARGER_FACTS), st.integers(1, 2**
 @given(st.sets(st.sampled_from(LARGER), min_size=1, max_size=6), larger_masks, st.booleans(), st.booleans())
 def test_with_every_construct_of_owl_2_rl_each_state_has_its_own(axioms, facts, same_as, subsumption):
     rules = read_rules(triples("\n".join(sorted(axioms))), "named", same_as=same_as, subsumption=subsumption)
-    found = closure_of_states(rules, facts, STATES)
+    result = closure_of_states(rules, facts, STATES)
     for state in range(STATES):
         there = {fact for fact, mask in facts.items() if mask >> state & 1}
-        assert {fact for fact, mask in found.items() if mask >> state & 1} == closure(rules, there)
+        assert {fact for fact, mask in result.items() if mask >> state & 1} == closure(rules, there)
 
 
 def test_a_derived_fact_stands_while_all_of_a_body_does():

@@ -41,7 +41,7 @@ def test_an_axiom_outside_the_supported_rules_is_refused_by_name(turtle, named):
         read_rules(triples(turtle))
     assert "`--ontology-lenient`" in str(refused.value)
     rules = read_rules(triples(f"{turtle} :B rdfs:subClassOf :C ."), lenient=True)
-    assert any(named in str(each) for each in rules.left_out)
+    assert any(named in str(item) for item in rules.left_out)
     assert any(rule.axiom == "<urn:t:B> rdfs:subClassOf <urn:t:C>" for rule in rules.rules)
 
 
@@ -60,9 +60,9 @@ def test_an_axiom_outside_the_supported_rules_is_refused_by_name(turtle, named):
     ],
 )  # fmt: skip
 def test_a_lenient_reader_keeps_the_parts_of_an_axiom_that_follow_from_it(turtle, left, rules):
-    found = read_rules(triples(turtle), lenient=True)
-    assert [left in str(each) for each in found.left_out] == [True]
-    kept = Closure(found)
+    result = read_rules(triples(turtle), lenient=True)
+    assert [left in str(item) for item in result.left_out] == [True]
+    kept = Closure(result)
     for name in "ABCD":
         kept.change([(f"<urn:t:{name.lower()}>", RDF_TYPE, f"<urn:t:{name}>")], ())
     derived = [
@@ -73,8 +73,8 @@ def test_a_lenient_reader_keeps_the_parts_of_an_axiom_that_follow_from_it(turtle
 
 def test_axioms_that_derive_equality_are_listed_unless_it_is_asked_for():
     axioms = triples(":p a owl:InverseFunctionalProperty . :A owl:hasKey ( :q ) .")
-    assert [each.axiom.split()[1] for each in read_rules(axioms).left_out] == ["owl:hasKey", "rdf:type"]
-    assert all("--same-as" in each.reason for each in read_rules(axioms).left_out)
+    assert [item.axiom.split()[1] for item in read_rules(axioms).left_out] == ["owl:hasKey", "rdf:type"]
+    assert all("--same-as" in item.reason for item in read_rules(axioms).left_out)
     assert read_rules(axioms, same_as=True).left_out == ()
 
 
@@ -94,12 +94,12 @@ def test_imports_are_listed_and_annotations_ignored():
 def test_members_of_shared_expressions_are_not_in_the_closure():
     axioms = triples(":A rdfs:subClassOf _:r . _:r owl:onProperty :p ; owl:hasValue :v ; rdfs:subClassOf :B .")
     named, full = Closure(read_rules(axioms)), Closure(read_rules(axioms, "full"))
-    told = []
-    named.facts.enter.append(lambda *triple: told.append(triple))
-    for each in (named, full):
-        each.change([("<urn:t:a>", RDF_TYPE, "<urn:t:A>")], ())
+    messages = []
+    named.facts.enter.append(lambda *triple: messages.append(triple))
+    for item in (named, full):
+        item.change([("<urn:t:a>", RDF_TYPE, "<urn:t:A>")], ())
     shown = {("<urn:t:a>", RDF_TYPE, f"<urn:t:{name}>") for name in "AB"} | {("<urn:t:a>", "<urn:t:p>", "<urn:t:v>")}
-    assert set(named.facts.match(None, None, None)) == set(told) == shown
+    assert set(named.facts.match(None, None, None)) == set(messages) == shown
     assert len(named.facts) == len(shown)
     more = set(full.facts.match(None, None, None)) - shown
     assert sorted(term[:2] for _, _, term in more) == ["<h", "_:"]

@@ -51,12 +51,12 @@ def cases_of(file):
     for quad in read(file.read_text(encoding="utf-8")):
         told[quad.subject][quad.predicate.value.partition("#")[2]].append(quad.object.value)
     for facts in told.values():
-        if any(each.endswith("#RL") for each in facts["profile"]):
+        if any(fact.endswith("#RL") for fact in facts["profile"]):
             texts = {name: triples(value) for name, (value, *_) in facts.items() if name.startswith("rdfXml")}
             for imported in facts["importedOntology"]:
                 nodes = [told[node] for node in told if getattr(node, "value", "") == imported]
                 texts["rdfXmlPremiseOntology"] += triples(nodes[0]["rdfXmlInputOntology"][0]) if nodes else []
-            kinds = frozenset(each.partition("#")[2].removesuffix("Test") for each in facts["type"])
+            kinds = frozenset(fact.partition("#")[2].removesuffix("Test") for fact in facts["type"])
             yield Case(facts["identifier"][0], kinds, texts)
 
 
@@ -114,12 +114,12 @@ def test_each_case_passes_or_is_listed(capsys):
     home = os.environ.get("STREAMGAUGE_OWL_TESTS")
     if home is None or not Path(home).is_file():
         pytest.skip("STREAMGAUGE_OWL_TESTS does not name the W3C's all.rdf of the OWL 2 test cases")
-    found = {case.name: outcome(case) for case in cases_of(Path(home))}
-    assert len(found) == 64
+    results = {case.name: outcome(case) for case in cases_of(Path(home))}
+    assert len(results) == 64
     for name in LISTED["functional_syntax"]["names"]:
-        assert found.pop(name) == "functional_syntax", name
+        assert results.pop(name) == "functional_syntax", name
     for name in (*LISTED["schema"]["names"], *LISTED["no_rule"]["names"]):
-        assert found.pop(name) == "not entailed", name
+        assert results.pop(name) == "not entailed", name
     with capsys.disabled():
-        print(f"\n{len(found)} of 64 pass, {64 - len(found)} are listed with their reasons")
-    assert set(found.values()) == {"pass"}, {name: each for name, each in found.items() if each != "pass"}
+        print(f"\n{len(results)} of 64 pass, {64 - len(results)} are listed with their reasons")
+    assert set(results.values()) == {"pass"}, {name: item for name, item in results.items() if item != "pass"}

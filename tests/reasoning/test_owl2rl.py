@@ -25,11 +25,11 @@ def test_what_follows_is_what_the_rule_says(case):
     stated, given = facts(case, "states"), facts(case, "facts")
     assert set(kept.facts.match(None, None, None)) == stated
     kept.change(given, ())
-    found = set(kept.facts.match(None, None, None))
-    violations = {fact for fact in found if fact[1] == VIOLATES}
-    assert found - violations == stated | given | facts(case, "derived")
+    match = set(kept.facts.match(None, None, None))
+    violations = {fact for fact in match if fact[1] == VIOLATES}
+    assert match - violations == stated | given | facts(case, "derived")
     assert {subject for subject, _, _ in violations} == {f"<urn:t:{name[1:]}>" for name in case.get("violates", ())}
-    assert found == closure(rules, given)
+    assert match == closure(rules, given)
     for fact in sorted(given):
         given.discard(fact)
         kept.change((), (fact,))

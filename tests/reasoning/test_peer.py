@@ -45,8 +45,8 @@ def compared(ontology, steps, seed, most=None, asked=1):
         kept.change(added, removed)
         explicit = (explicit - set(removed)) | set(added)
         if step % asked == 0:
-            found, expected = individuals(kept.facts.match(None, None, None)), peer.closure(explicit)
-            assert found == expected, (step, sorted(explicit), sorted(found ^ expected))
+            result, expected = individuals(kept.facts.match(None, None, None)), peer.closure(explicit)
+            assert result == expected, (step, sorted(explicit), sorted(result ^ expected))
     return kept
 
 
@@ -122,12 +122,12 @@ def part(ontology, draw, most):
     about: dict = {}
     for triple in ontology:
         about.setdefault(triple[0], []).append(triple)
-    wanted, found = draw.sample([name for name in about if name.startswith("<")], most), set()
+    wanted, result = draw.sample([name for name in about if name.startswith("<")], most), set()
     while wanted:
         name = wanted.pop()
-        if name not in found:
-            found.add(name)
+        if name not in result:
+            result.add(name)
             wanted += [
                 end for _, predicate, end in about.get(name, ()) if not predicate.endswith(("Includes>", "isPartOf>"))
             ]
-    return sorted(triple for name in found for triple in about.get(name, ()))
+    return sorted(triple for name in result for triple in about.get(name, ()))

@@ -46,10 +46,10 @@ def times(strategy):
 
 
 def measured():
-    outcomes = {f"together/{each}": ran(each, plan.QUERIES, times(each)) for each in plan.STRATEGIES}
-    for each in plan.STRATEGIES:
+    outcomes = {f"together/{item}": ran(item, plan.QUERIES, times(item)) for item in plan.STRATEGIES}
+    for item in plan.STRATEGIES:
         for query in plan.QUERIES:
-            outcomes[f"alone/{each}/{query}"] = ran(each, (query,), {query: times(each)[query]})
+            outcomes[f"alone/{item}/{query}"] = ran(item, (query,), {query: times(item)[query]})
     for count in plan.PUBLISHERS:
         one = ran("incremental", ("q01",), {"q01": 1.0})
         outcomes[f"publishers/incremental-{count}"] = replace(one, recording=replace(one.recording, publishers=count))

@@ -33,8 +33,8 @@ SMALLEST = replace(CARRIED, name="window: live as rspql", greater=False)
 
 
 def trends(base, now, **more):
-    found = compared(base, now, Tolerances(**more))
-    return {change.measure: change.trend for change in found.changes if change.trend is not Trend.SAME}
+    comparison = compared(base, now, Tolerances(**more))
+    return {change.measure: change.trend for change in comparison.changes if change.trend is not Trend.SAME}
 
 
 def runs(**changed):
@@ -97,12 +97,12 @@ def test_a_capacity_falls(base, value, expected):
 def test_what_is_gone_fails_unless_a_subset_is_enough():
     other = replace(RUN, name="other")
     base, now = Measurements((RUN, other)), Measurements((replace(RUN, name="new"), other))
-    found = compared(base, now, Tolerances())
-    assert {(change.subject, change.trend) for change in found.changes if change.trend is not Trend.SAME} == {
+    comparison = compared(base, now, Tolerances())
+    assert {(change.subject, change.trend) for change in comparison.changes if change.trend is not Trend.SAME} == {
         ("live-rspql", Trend.GONE),
         ("new", Trend.NEW),
     }
-    assert headline(found) == "live-rspql is gone: 3 subjects compared."
+    assert headline(comparison) == "live-rspql is gone: 3 subjects compared."
     assert compared(base, now, Tolerances(), subset=True).worse == ()
     assert trends(Measurements((), (CARRIED,)), Measurements((), (replace(CARRIED, absent="no jar"),))) == {
         "capacity": Trend.GONE
@@ -127,9 +127,9 @@ def test_repetitions_are_one_measurement(folder, tmp_path):
     for number in (1, 2, 3):
         folder(f"a/live-rspql-seed0-{number}", lost=int(number == 2), cpu=float(number))
     folder("a/live-rspql-seed0-1/../other")
-    found = {run.name: run for run in measured(tmp_path / "a").runs}
-    assert set(found) == {"live-rspql", "other"}
-    one = found["live-rspql"]
+    results = {run.name: run for run in measured(tmp_path / "a").runs}
+    assert set(results) == {"live-rspql", "other"}
+    one = results["live-rspql"]
     assert (one.runs, one.judgement, one.windows, one.wrong) == (3, Judgement.WRONG, 12, 1)
     assert (one.delay, one.cpu, one.memory) == (pytest.approx(1.0), 2.0, 50_000_000)
 
@@ -180,14 +180,14 @@ def test_points_for_dashboards(command, folder, tmp_path):
 def test_a_capacity_is_read_beside_its_page(command, tmp_path):
     carried, _ = capacity_found(Harder.GREATER, Bound.WRONG)
     write_json_of(carried, tmp_path / "pace.json")
-    (found,) = measured(tmp_path).capacities
-    assert (found.name, found.greater, found.value, found.rate) == ("pace: live as rspql", True, 40, 4000)
+    (result,) = measured(tmp_path).capacities
+    assert (result.name, result.greater, result.value, result.rate) == ("pace: live as rspql", True, 40, 4000)
     code, out, _ = command("compare", tmp_path, "--format", "benchmark-capacity")
     assert code == 0
     assert json.loads(out) == [
         {"name": "pace: live as rspql", "unit": "triples/s", "value": 4000, "extra": "carries 40 times real time"}
     ]
-    write_baseline(tmp_path / "kept.json", Measurements((), (replace(found, value=60.0),)))
+    write_baseline(tmp_path / "kept.json", Measurements((), (replace(result, value=60.0),)))
     assert command("compare", tmp_path / "kept.json", tmp_path / "pace.json").code == 1
     assert command("compare", tmp_path / "kept.json", tmp_path / "pace.json", "--capacity", "40%").code == 0
 

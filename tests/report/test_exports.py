@@ -17,7 +17,7 @@ pytestmark = pytest.mark.slow
 @pytest.fixture(scope="module")
 def labels_and_figures() -> tuple[list[str], list[Figure]]:
     series = series_of([build.right(), build.wrong()])
-    return [one.label for one in series], [each for _, _, some in document.sections(series) for each in some]
+    return [one.label for one in series], [item for _, _, some in document.sections(series) for item in some]
 
 
 KINDS = {"SVG": "image/svg+xml", "CSV": "text/csv"}
@@ -42,7 +42,7 @@ def test_every_plot_gives_its_drawing_and_all_of_its_numbers(
         assert content(numbers) == exports.table([figure.numbers.columns, *figure.numbers.every()])
         root = ElementTree.fromstring(content(drawing))
         assert root.findtext("{http://www.w3.org/2000/svg}title") == figure.message
-        words = {each.text for each in root.iter("{http://www.w3.org/2000/svg}text")}
+        words = {item.text for item in root.iter("{http://www.w3.org/2000/svg}text")}
         assert len(figure.series) < 2 or {f"■ {labels[index]}" for index in figure.series} <= words
         assert not list(root.iter("{http://www.w3.org/2000/svg}a"))
 
@@ -52,10 +52,10 @@ def test_files_inside_a_page_take_no_more_than_the_room(
     labels_and_figures: tuple[list[str], list[Figure]], room: int
 ) -> None:
     labels, figures = labels_and_figures
-    found = exports.inside(figures, labels, room)
-    taken = sum(len(link.href) for links in found.values() for link in links)
+    result = exports.inside(figures, labels, room)
+    taken = sum(len(link.href) for links in result.values() for link in links)
     assert taken <= room
-    assert bool(found) == (room > 0)
+    assert bool(result) == (room > 0)
 
 
 def test_the_page_has_the_links_without_a_script() -> None:

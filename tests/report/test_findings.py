@@ -72,7 +72,7 @@ def test_a_page_without_findings_has_no_columns_for_them(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("diagnosis", "said"),
+    ("diagnosis", "message"),
     [
         (None, []),
         (Diagnosis((), 0, 0, 5), []),
@@ -114,19 +114,19 @@ def test_a_page_without_findings_has_no_columns_for_them(tmp_path: Path):
         ),
     ],
 )  # fmt: skip
-def test_a_diagnosis_is_claimed_only_with_its_proof(diagnosis, said):
-    assert list(diagnosed(diagnosis)) == said
+def test_a_diagnosis_is_claimed_only_with_its_proof(diagnosis, message):
+    assert list(diagnosed(diagnosis)) == message
 
 
 def test_json_has_what_was_found():
     run, verdict = build.fitted()
-    found = text.verdict_json(run.header, verdict)
-    assert (found["rules"], found["undecided"]) == ("streamgauge", 2)
-    assert found["diagnosis"]["exact"] is True
-    assert found["diagnosis"]["models"][0] == [
+    result = text.verdict_json(run.header, verdict)
+    assert (result["rules"], result["undecided"]) == ("streamgauge", 2)
+    assert result["diagnosis"]["exact"] is True
+    assert result["diagnosis"]["models"][0] == [
         {"name": "borders", "sentence": "Each window starts up to one slide early."}
     ]
-    windows = found["windows"]
+    windows = result["windows"]
     assert windows[2]["borders"] == [11100, 15300]
     assert windows[5]["undecided"] == len(windows[5]["doubtful"]) == 2
     assert text.verdict_json(run.header, replace(verdict, diagnosis=None))["diagnosis"] is None

@@ -25,15 +25,17 @@ AT = datetime(2026, 11, 23, 12, 0, 5)
 
 def drawn(runs: list[build.Judged]) -> dict[str, figures.FigureNumbers]:
     """The numbers of the figures of a page, by their names."""
-    found = [figure.numbers for plot in plots() for figure in plot.figures(ChartDrawing(drawn=False), series_of(runs))]
-    return {numbers.name: numbers for numbers in found if numbers is not None}
+    results = [
+        figure.numbers for plot in plots() for figure in plot.figures(ChartDrawing(drawn=False), series_of(runs))
+    ]
+    return {numbers.name: numbers for numbers in results if numbers is not None}
 
 
 @pytest.mark.slow
 def test_figures_are_files_with_the_numbers_of_the_table(tmp_path: Path) -> None:
     runs = [build.wrong(), build.right()]
-    found = (figure for plot in plots() for figure in plot.figures(ChartDrawing(drawn=False), series_of(runs)))
-    chosen = [figure for figure in found if figure.numbers and figure.numbers.name in ("delay", "precision")]
+    result = (figure for plot in plots() for figure in plot.figures(ChartDrawing(drawn=False), series_of(runs)))
+    chosen = [figure for figure in result if figure.numbers and figure.numbers.name in ("delay", "precision")]
     written = figures.export(chosen, [one.label for one in series_of(runs)], tmp_path)
     assert sorted(Counter(path.suffix for path in written).items()) == [
         (s, 2) for s in (".csv", ".pdf", ".png", ".svg", ".tex")
@@ -65,11 +67,11 @@ def test_the_table_behind_a_plot_is_its_csv_where_it_is_whole() -> None:
 @pytest.mark.slow
 def test_every_plot_has_numbers_with_units_and_a_name_of_its_own() -> None:
     runs = [build.wrong(), *build.repetitions(2), build.fitted()]
-    found = [figure for plot in plots() for figure in plot.figures(ChartDrawing(drawn=False), series_of(runs))]
-    names = [figure.numbers.name for figure in found if figure.numbers is not None]
+    results = [figure for plot in plots() for figure in plot.figures(ChartDrawing(drawn=False), series_of(runs))]
+    names = [figure.numbers.name for figure in results if figure.numbers is not None]
     assert len(names) == len(set(names)) >= 14
     assert all(re.fullmatch(r"[a-z0-9-]+", name) for name in names)
-    for figure in found:
+    for figure in results:
         if figure.numbers is not None:
             assert all(len(line) == len(figure.numbers.columns) for line in figure.numbers.every())
             assert all(len(line) == len(figure.numbers.shown_columns) for line in figure.numbers.shown)

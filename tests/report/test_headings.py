@@ -228,8 +228,8 @@ def test_what_other_programs_read():
 
 
 def test_two_runs_beside_each_other(folder):
-    found = compare(folder, tuple(RunLines(folder).of(["first", "second"])))
-    values = {measure.name: measure.first for measure in found.measures}
+    comparison = compare(folder, tuple(RunLines(folder).of(["first", "second"])))
+    values = {measure.name: measure.first for measure in comparison.measures}
     agrees(values, RUN)
 
 

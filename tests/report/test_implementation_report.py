@@ -44,15 +44,15 @@ def page() -> str:
 @pytest.mark.slow
 def test_the_grid_has_a_cell_for_each_task_and_is_sound(page: str) -> None:
     outline = read(page)
-    found = made()
+    result = made()
     links = [attrs["href"] for tag, attrs in outline.tags if tag == "a" and "playground" in (attrs["href"] or "")]
-    assert len(links) == len(found.stood)
+    assert len(links) == len(result.stood)
     assert all(link.startswith("../playground/?case=") for link in links)
     assert "<script" not in page
     assert "Not certified" in outline.text
     assert "a reason" in outline.text
     kinds = Counter(attrs["class"] for tag, attrs in outline.tags if tag == "a" and "playground" in attrs["href"])
-    counts = found.counts()
+    counts = result.counts()
     assert kinds["passed"] == counts[TaskStanding.PASSED]
     assert kinds["deviating"] == counts[TaskStanding.DEVIATING] > 0
     assert kinds["bad"] == counts[TaskStanding.FAILING] > 0
@@ -75,8 +75,8 @@ def test_every_case_opens_in_the_playground_under_every_profile() -> None:
 
 @pytest.mark.slow
 def test_the_earl_report_says_the_same(tmp_path: Path) -> None:
-    found = made()
-    files = implementation_report.write(found, tmp_path / "mine.html", AT)
+    result = made()
+    files = implementation_report.write(result, tmp_path / "mine.html", AT)
     assert [file.name for file in files] == ["mine.html", "mine.ttl", "mine.svg"]
     store = ox.Store()
     store.load(path=tmp_path / "mine.ttl", format=ox.RdfFormat.TURTLE)
@@ -84,9 +84,9 @@ def test_the_earl_report_says_the_same(tmp_path: Path) -> None:
       earl:assertedBy [ a earl:Assertor ] ; earl:subject [ a earl:TestSubject ] ; earl:mode earl:automatic ;
       earl:result [ a earl:TestResult ; earl:outcome ?outcome ] . ?test a earl:TestCase }}"""
     solutions = list(store.query(query))
-    assert len({solution["test"] for solution in solutions}) == len(solutions) == len(found.stood)
+    assert len({solution["test"] for solution in solutions}) == len(solutions) == len(result.stood)
     outcomes = Counter(solution["outcome"].value.removeprefix(EARL) for solution in solutions)
-    counts = found.counts()
+    counts = result.counts()
     assert outcomes["passed"] == counts[TaskStanding.PASSED]
     assert outcomes["inapplicable"] == counts[TaskStanding.REFUSED]
     assert outcomes["failed"] == counts[TaskStanding.DEVIATING] + counts[TaskStanding.FAILING]
@@ -94,7 +94,7 @@ def test_the_earl_report_says_the_same(tmp_path: Path) -> None:
 
 def test_the_badge_says_whether_and_how_many() -> None:
     bad, good = made(1), made(1, fails=False)
-    said = ["".join(ElementTree.fromstring(implementation_report.badge(each)).itertext()) for each in (bad, good)]
+    said = ["".join(ElementTree.fromstring(implementation_report.badge(item)).itertext()) for item in (bad, good)]
     assert "not certified" in said[0]
     assert f"certified, {len(good.stood):,} of {len(good.stood):,}" in said[1]
 

@@ -34,8 +34,8 @@ RUNS = [
 
 
 def test_an_interval_is_students():
-    found = mean_interval([1.0, 2.0, 3.0])
-    assert (found.mean, found.half) == (2.0, pytest.approx(4.303 / sqrt(3)))
+    result = mean_interval([1.0, 2.0, 3.0])
+    assert (result.mean, result.half) == (2.0, pytest.approx(4.303 / sqrt(3)))
     assert mean_interval([1.0, 3.0]) == (2.0, None, 2)
     assert mean_interval([float(n % 2) for n in range(40)]).half == pytest.approx(1.96 * 0.5064 / sqrt(40), abs=1e-3)
 

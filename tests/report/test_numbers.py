@@ -136,12 +136,12 @@ def test_the_terminal_says_the_same() -> None:
 
 def test_json_holds_the_whole_verdict() -> None:
     run, verdict = build.wrong()
-    found = json.loads(json.dumps(text.verdict_json(run.header, verdict), allow_nan=False))
-    assert found["judgement"] == "wrong"
-    assert found["recall"] == verdict.recall
-    assert [one["state"] for one in found["windows"]].count("right") == 16
-    assert found["windows"][15]["state"] == "missed"
-    assert found["windows"][20]["state"] == "surplus"
-    assert found["windows"][3]["missing"][0] == list(verdict.windows[3].missing[0])
-    assert found["other_clock"] == {"clock": "arrival", "precision": 0.98, "recall": 0.97}
+    result = json.loads(json.dumps(text.verdict_json(run.header, verdict), allow_nan=False))
+    assert result["judgement"] == "wrong"
+    assert result["recall"] == verdict.recall
+    assert [one["state"] for one in result["windows"]].count("right") == 16
+    assert result["windows"][15]["state"] == "missed"
+    assert result["windows"][20]["state"] == "surplus"
+    assert result["windows"][3]["missing"][0] == list(verdict.windows[3].missing[0])
+    assert result["other_clock"] == {"clock": "arrival", "precision": 0.98, "recall": 0.97}
     assert text.verdict_json(run.header, replace(verdict, other_clock=None))["other_clock"] is None

@@ -15,8 +15,8 @@ MARK = re.compile(r'<(?:use|path)[^>]*?(?: x="([\d.]+)"|translate\(([\d.]+),)[^>
 
 @pytest.mark.slow
 def test_points_stand_over_their_names() -> None:
-    found = {0: {"q01": 1.0, "q03": 3.0, "q04": 4.0}, 1: {"q01": 0.02, "q04": 50.0}}
-    (figure,) = plotted(ChartDrawing(), "Times", found, NOTIFICATION, ["q01", "q02", "q03", "q04"])
+    results = {0: {"q01": 1.0, "q03": 3.0, "q04": 4.0}, 1: {"q01": 0.02, "q04": 50.0}}
+    (figure,) = plotted(ChartDrawing(), "Times", results, NOTIFICATION, ["q01", "q02", "q03", "q04"])
     wide = figure.drawings[0]
     ticks = {name: float(x) for x, name in TICK.findall(wide)}
     assert list(ticks) == ["q01", "q02", "q03", "q04"]

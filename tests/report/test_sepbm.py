@@ -18,37 +18,37 @@ from tests.report.sepbm import measured, ran, times
 
 def test_a_page_of_runs_has_what_was_measured():
     outcomes = {
-        named(each.recording): each
-        for each in (ran(name, ("q01", "q02"), {"q01": 1.0, "q02": 3.0}) for name in ("incremental", "graphss"))
+        named(item.recording): item
+        for item in (ran(name, ("q01", "q02"), {"q01": 1.0, "q02": 3.0}) for name in ("incremental", "graphss"))
     }
     compared = Compared("SEP-BM: small", outcomes)
     text = page_of_runs(compared)
     assert "broker_inprocess, graphss" in text
     assert "2 of 2 runs sent all notifications that were due" in text
     assert text.count("<svg") >= 1
-    found = json.loads(json.dumps(data(compared)))
-    assert found["runs"][0]["all"]["notified"]["mean"] == pytest.approx(2.0)
-    assert found["runs"][0]["channels"]["q02"]["notified"]["p50"] == pytest.approx(3.0)
-    assert found["runs"][0]["all"]["throughput"]["complete"] == 4
+    comparison = json.loads(json.dumps(data(compared)))
+    assert comparison["runs"][0]["all"]["notified"]["mean"] == pytest.approx(2.0)
+    assert comparison["runs"][0]["channels"]["q02"]["notified"]["p50"] == pytest.approx(3.0)
+    assert comparison["runs"][0]["all"]["throughput"]["complete"] == 4
     assert any("2 of 2 runs" in str(part) for part in shown_runs(compared))
     assert list(mean_times(outcomes["broker_inprocess, graphss"])) == ["q01", "q02"]
 
 
 def test_times_are_short_or_long():
-    assert [fine(each) for each in (0.0512, 12.34, 3407.0)] == ["51 µs", "12.3 ms", "3.41 s"]
+    assert [fine(item) for item in (0.0512, 12.34, 3407.0)] == ["51 µs", "12.3 ms", "3.41 s"]
 
 
 def test_the_papers_claims_hold_where_ours_are_as_published():
-    found = reproduced(plan.SepbmExtent(), measured())
-    lines = {line.cells[0]: line for section in found.sections for table in section.tables for line in table.lines}
+    result = reproduced(plan.SepbmExtent(), measured())
+    lines = {line.cells[0]: line for section in result.sections for table in section.tables for line in table.lines}
     assert lines["average notification times"].agrees
     assert lines["the six slowest"].agrees
     assert lines["q17: StringRS guesses, GraphSS cannot"].agrees
     assert lines["throughput of the slow channels with StringRS and GraphSS"].agrees
     assert lines["LUBM(2), explicit"].agrees
     assert lines["LUBM(10), with what follows"].cells[:3] == ("LUBM(10), with what follows", "2.4 million", "2,407,874")
-    assert found.compared[0] == found.compared[1] > 6
-    assert found.sections[0].tables[0].lines[0].cells[:2] == ("reevaluate", "1.01 s")
+    assert result.compared[0] == result.compared[1] > 6
+    assert result.sections[0].tables[0].lines[0].cells[:2] == ("reevaluate", "1.01 s")
 
 
 def test_claims_that_do_not_hold_are_said_so():
@@ -58,8 +58,8 @@ def test_claims_that_do_not_hold_are_said_so():
         swapped["together/graphss"],
         swapped["together/stringrs"],
     )
-    found = reproduced(plan.SepbmExtent(), SepbmOutcomes(swapped, {}, {"2": 1}))
-    lines = {line.cells[0]: line for section in found.sections for table in section.tables for line in table.lines}
+    result = reproduced(plan.SepbmExtent(), SepbmOutcomes(swapped, {}, {"2": 1}))
+    lines = {line.cells[0]: line for section in result.sections for table in section.tables for line in table.lines}
     assert lines["average notification times"].agrees is False
     assert lines["LUBM(2), explicit"].agrees is False
     assert lines["LUBM(10), explicit"].agrees is None
@@ -82,13 +82,13 @@ def test_other_slow_channels_and_other_guesses_are_explained():
     assert "q17: GraphSS is faster here (40 ms) than StringRS (100 ms)." in paragraphs
 
 
-def whole_text(found):
-    return "\n".join(differences(found))
+def whole_text(result):
+    return "\n".join(differences(result))
 
 
 def test_the_page_and_the_terminal_show_all_parts():
-    found = reproduced(plan.SepbmExtent(), measured())
-    text = page(found)
+    result = reproduced(plan.SepbmExtent(), measured())
+    text = page(result)
     for heading in (
         "Each channel alone",
         "All channels at once",
@@ -96,9 +96,9 @@ def test_the_page_and_the_terminal_show_all_parts():
         "What could not be run",
     ):
         assert heading in text
-    assert [section.id for section in found.sections][:2] == ["published", "differences"]
+    assert [section.id for section in result.sections][:2] == ["published", "differences"]
     console = Console(record=True, width=200, file=io.StringIO())
-    for part in shown(found):
+    for part in shown(result):
         console.print(part)
     assert "Throughput of the ten slow channels" in console.export_text()
 
@@ -106,7 +106,9 @@ def test_the_page_and_the_terminal_show_all_parts():
 def test_the_plan_has_each_run_once_and_resumes_by_name(tmp_path):
     extent = plan.SepbmExtent(strategies=("incremental",))
     runs = plan.runs(extent, tmp_path)
-    names = [each.name for part, wanted in runs.items() for each in wanted if part != "systems"]
+    names = [entry.name for part, wanted in runs.items() for entry in wanted if part != "systems"]
     assert len(names) == len(set(names)) == 1 + 20 + 3 + 3
-    assert {each.name for each in runs["systems"]} >= {"together/incremental", "systems/a polled SPARQL store"}
-    assert all(each.configuration.is_relative_to(tmp_path / extent.name) for wanted in runs.values() for each in wanted)
+    assert {entry.name for entry in runs["systems"]} >= {"together/incremental", "systems/a polled SPARQL store"}
+    assert all(
+        entry.configuration.is_relative_to(tmp_path / extent.name) for wanted in runs.values() for entry in wanted
+    )

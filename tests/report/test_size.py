@@ -37,10 +37,10 @@ def drawn(path: str) -> list[tuple[float, float]]:
 @given(st.lists(st.floats(0, 200), min_size=2, max_size=60))
 def test_a_simplified_line_is_where_it_was(heights: list[float]) -> None:
     points = [(2.3 * place, height) for place, height in enumerate(heights)]
-    found = drawn(compact.simplified("M" + "L".join(f"{x:.3f},{y:.3f}" for x, y in points)))
-    assert len(found) <= len(points)
+    result = drawn(compact.simplified("M" + "L".join(f"{x:.3f},{y:.3f}" for x, y in points)))
+    assert len(result) <= len(points)
     for x, y in points:
-        lines = [(a, b) for a, b in pairwise(found) if a[0] - 0.2 <= x <= b[0] + 0.2]
+        lines = [(a, b) for a, b in pairwise(result) if a[0] - 0.2 <= x <= b[0] + 0.2]
         assert min(compact._off((x, y), a, b) for a, b in lines) < compact.TOLERANCE + 0.2
 
 
@@ -107,7 +107,7 @@ def test_ten_million_elements_in_100_000_windows_make_a_page_below_5_megabytes()
 @pytest.mark.slow
 def test_a_long_run_lists_what_is_not_right_and_some_of_the_others() -> None:
     (one,) = series_of([build.large(1000, 30)])
-    found = windows.listed(one.runs[0][1], windows.listing_limit([one]))
-    assert [place for place, _ in found] == sorted(place for place, _ in found)
-    assert sum(not window.right for _, window in found) == 30
-    assert len(found) == 30 + windows.OTHERS
+    result = windows.listed(one.runs[0][1], windows.listing_limit([one]))
+    assert [place for place, _ in result] == sorted(place for place, _ in result)
+    assert sum(not window.right for _, window in result) == 30
+    assert len(result) == 30 + windows.OTHERS

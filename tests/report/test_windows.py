@@ -85,14 +85,14 @@ def test_without_a_folder_there_is_no_command() -> None:
     ],
 )
 def test_ticks_fit_the_unit(unit, low, high, labels, shown) -> None:
-    found = ticks(unit, low, high, 3)
+    result = ticks(unit, low, high, 3)
     if unit == "s" and low:
-        assert [label for _, label in found.places] == ["12:13:30", "12:14:00"]
+        assert [label for _, label in result.places] == ["12:13:30", "12:14:00"]
     else:
-        assert set(labels.split()) <= {label for _, label in found.places}
-        assert len(found.places) <= 5
-    assert found.unit == shown
-    assert all(low <= place <= high for place, _ in found.places)
+        assert set(labels.split()) <= {label for _, label in result.places}
+        assert len(result.places) <= 5
+    assert result.unit == shown
+    assert all(low <= place <= high for place, _ in result.places)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_ticks_fit_the_unit(unit, low, high, labels, shown) -> None:
     ],
 )
 def test_logarithmic_ticks_enclose_the_values(unit, low, high, labels) -> None:
-    found = magnitudes(unit, low, high, 6)
-    assert [label for _, label in found.places] == labels
-    assert found.ends[0] <= low * 1.0001
-    assert found.ends[1] >= high * 0.9999
+    result = magnitudes(unit, low, high, 6)
+    assert [label for _, label in result.places] == labels
+    assert result.ends[0] <= low * 1.0001
+    assert result.ends[1] >= high * 0.9999

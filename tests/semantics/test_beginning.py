@@ -29,8 +29,8 @@ def reports(
     semantics: Semantics, held: tuple[StreamWindow, ...], t0: int
 ) -> list[tuple[int, tuple[tuple[str | None, ...], ...]]]:
     query = ContinuousQuery(parse_sparql("SELECT ?s ?o { ?s <urn:p> ?o }"), held)
-    found = expected(stream(TEXT), query, semantics, FIRST + 40, t0)
-    return [(report.due.instant, tuple(sorted(report.rows))) for report in found]
+    result = expected(stream(TEXT), query, semantics, FIRST + 40, t0)
+    return [(report.due.instant, tuple(sorted(report.rows))) for report in result]
 
 
 @pytest.mark.parametrize("borders", Borders)
@@ -49,22 +49,22 @@ def reports(
         replace(PERIODIC, lateness=6),
         replace(CLOSE, lateness=6),
     ],
-    ids=lambda each: each.name,
+    ids=lambda entry: entry.name,
 )
 @pytest.mark.parametrize("sizes", [((10, 4),), ((5, 5),), ((3, 7),), ((10, 4), (6, 3))], ids=str)
 def test_reports_are_those_of_its_own_t0_but_for_those_of_the_time_before(semantics, sizes, t0, borders):
     own = replace(semantics, t0=t0, borders=borders)
     held = windows(*sizes)
-    found = begun(held, own, FIRST)
+    result = begun(held, own, FIRST)
     every = reports(own, held, t0)
-    if found.t0 == t0:
-        assert (found.since, reports(found, held, t0)) == (None, every)
+    if result.t0 == t0:
+        assert (result.since, reports(result, held, t0)) == (None, every)
         return
-    assert t0 < found.t0
-    since = found.since if found.since is not None else min(report[0] for report in reports(found, held, found.t0))
+    assert t0 < result.t0
+    since = result.since if result.since is not None else min(report[0] for report in reports(result, held, result.t0))
     assert since <= FIRST + 12
-    assert reports(found, held, found.t0) == [each for each in every if each[0] >= since]
-    assert [each for each in every if each[0] < since and each[1]] == []
+    assert reports(result, held, result.t0) == [entry for entry in every if entry[0] >= since]
+    assert [entry for entry in every if entry[0] < since and entry[1]] == []
 
 
 @pytest.mark.parametrize(
@@ -87,8 +87,8 @@ def test_reports_are_those_of_its_own_t0_but_for_those_of_the_time_before(semant
     ],
 )
 def test_t0_is_on_the_grid_of_every_slide_and_since_there_only_where_something_came_before(semantics, sizes, t0, since):
-    found = begun(windows(*sizes), semantics, 1000)
-    assert (found.t0, found.since) == (t0, since)
+    result = begun(windows(*sizes), semantics, 1000)
+    assert (result.t0, result.since) == (t0, since)
 
 
 def test_what_is_not_due_before_anything_came_needs_no_other_t0_but_one_that_is_near():
@@ -139,9 +139,9 @@ def test_answers_of_before_say_where_reports_begin(instants):
     query = ContinuousQuery(parse_sparql("SELECT ?s { ?s ?p ?o }"), windows((10, 4)))
     said = tuple(Answer(("s",), (), instant=at) for at in instants)
     header = RunHeader("mine", query, "", "rspql", CLOSE, 200, 0)
-    found = begun_run(Run(header, said, ()), 103).header.semantics
+    result = begun_run(Run(header, said, ()), 103).header.semantics
     first = min(at for at in instants if at is not None)
-    assert (found.t0, found.since) == (first - 10, None)
+    assert (result.t0, result.since) == (first - 10, None)
     assert begun_run(Run(header, (), ()), 103).header.semantics.t0 == 96
 
 
@@ -158,9 +158,9 @@ def test_an_answer_of_no_time_of_the_stream_does_not(instant):
 def test_where_nothing_comes_nothing_is_due():
     held = windows((10, 4))
     for semantics in (CLOSE, replace(CLOSE, lateness=7), YABENCH, PERIODIC):
-        found = begun(held, semantics, after(200, semantics))
+        result = begun(held, semantics, after(200, semantics))
         query = ContinuousQuery(parse_sparql("SELECT ?s { ?s ?p ?o }"), held)
-        assert expected((), query, found, 200, found.t0) == ()
+        assert expected((), query, result, 200, result.t0) == ()
 
 
 def test_what_is_sent():

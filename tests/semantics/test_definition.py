@@ -40,8 +40,8 @@ def bags(reports, form=FIRST.query.form) -> list[tuple[int, Counter]]:
 def test_case(case):
     """The answers that the case states, by hand, are those of the definition."""
     t0 = origins(case.semantics, case.query.windows, case.stream[0].time)[0]
-    found = expected(case.stream, case.query, case.semantics, case.advance, t0)
-    told, form = ((report.due.instant, report.rows) for report in found), case.query.form
+    result = expected(case.stream, case.query, case.semantics, case.advance, t0)
+    told, form = ((report.due.instant, report.rows) for report in result), case.query.form
     assert bags(told, form) == bags(case.expected, form), case.why
 
 
@@ -97,10 +97,10 @@ def test_table_1_of_csrbench():
         "Empty relation notification": ["Yes", "No", "No"],
         "Time unit": ["seconds", "hundreds milliseconds", "hundreds milliseconds"],
     }
-    found = {feature: cells for feature, _, *cells in classification()}
-    assert found.keys() == paper.keys()
+    results = {feature: cells for feature, _, *cells in classification()}
+    assert results.keys() == paper.keys()
     for feature, cells in paper.items():
-        assert all(ours.startswith(theirs) for ours, theirs in zip(found[feature], cells, strict=True)), feature
+        assert all(ours.startswith(theirs) for ours, theirs in zip(results[feature], cells, strict=True)), feature
 
 
 @pytest.mark.parametrize("name", sorted(PROFILES))
@@ -116,8 +116,8 @@ def test_every_choice_of_a_profile_names_its_source(name):
 @pytest.mark.parametrize(("content", "size"), [(Counting.SET, 2), (Counting.BAG, 3)])
 def test_the_size_of_a_content_is_that_of_its_set_or_bag(content, size):
     query = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), (StreamWindow(STREAM, Window(5, 5)),))
-    (found,) = expected(stream("0: a p b. | 1: a p b. c p d."), query, Semantics("s", content=content), 5, 0)
-    assert (found.content, len(found.rows)) == (size, size)
+    (result,) = expected(stream("0: a p b. | 1: a p b. c p d."), query, Semantics("s", content=content), 5, 0)
+    assert (result.content, len(result.rows)) == (size, size)
 
 
 def test_the_column_of_signs_has_a_name_that_no_variable_has():

@@ -153,26 +153,26 @@ def instants(times, window, semantics, **how):
 
 @pytest.mark.parametrize("tick", [Tick.ELEMENT, Tick.TUPLE, Tick.BATCH, Tick.TIME])
 def test_time_comes_as_far_as_it_is_said_that_instant_included(tick):
-    for last, found in ((4, [1, 3]), (5, [1, 3, 5]), (6, [1, 3, 5])):
-        assert instants([1, 3, 5, 7], Window(1, 1, "count"), CLOSE, advanced_to=last) == found
+    for last, result in ((4, [1, 3]), (5, [1, 3, 5]), (6, [1, 3, 5])):
+        assert instants([1, 3, 5, 7], Window(1, 1, "count"), CLOSE, advanced_to=last) == result
         seen = instants([1, 3, 5, 7], Window(9, 9), replace(CHANGE, tick=tick), advanced_to=last)
-        assert seen == (found if tick is not Tick.TIME else list(range(1, last + 1)))
+        assert seen == (result if tick is not Tick.TIME else list(range(1, last + 1)))
     periodic = replace(CLOSE, report=frozenset({Report.PERIODIC}), period=5, partial_head=True)
-    for last, found in ((9, [5]), (10, [5, 10])):
-        assert instants([], Window(5, 5), CLOSE, advanced_to=last) == found
-        assert instants([], Window(5, 5, "landmark"), CLOSE, advanced_to=last) == found
-        assert instants([], Window(5, 5), periodic, advanced_to=last) == found
+    for last, result in ((9, [5]), (10, [5, 10])):
+        assert instants([], Window(5, 5), CLOSE, advanced_to=last) == result
+        assert instants([], Window(5, 5, "landmark"), CLOSE, advanced_to=last) == result
+        assert instants([], Window(5, 5), periodic, advanced_to=last) == result
         expiring = replace(periodic, report=frozenset({Report.EXPIRATION}))
-        assert instants([], Window(5, 5, "landmark"), expiring, advanced_to=last) == [0, *found]
+        assert instants([], Window(5, 5, "landmark"), expiring, advanced_to=last) == [0, *result]
 
 
 def test_a_window_that_has_never_closed_is_empty_at_t0():
     windows = (StreamWindow("urn:s", Window(5, 5)), StreamWindow("urn:s", Window(10, 10), "urn:w"))
     counted = (windows[0], StreamWindow("urn:s", Window(4, 4, "count"), "urn:w"))
-    for each in (windows, counted):
+    for item in (windows, counted):
         heads = [Head("urn:s", time, number, 1) for number, time in enumerate((2, 3, 7))]
-        found = candidates(arrivals(heads, each, CLOSE.tick), each, CLOSE, 1, 6)
-        assert [(view.start, view.end, view.first, view.last, view.seen) for view in found[0].views] == [
+        result = candidates(arrivals(heads, item, CLOSE.tick), item, CLOSE, 1, 6)
+        assert [(view.start, view.end, view.first, view.last, view.seen) for view in result[0].views] == [
             (1, 6, 1, 5, 2),
             (1, 1, 1, 0, 0),
         ]
@@ -193,7 +193,7 @@ def test_a_window_of_triples_is_whole_from_its_last_triple_on(tick):
 
 
 @pytest.mark.parametrize(
-    ("borders", "instant", "found"),
+    ("borders", "instant", "result"),
     [
         (Borders.CLOSED_OPEN, 9, (0, 0)),
         (Borders.CLOSED_OPEN, 10, (4, 4)),
@@ -202,9 +202,9 @@ def test_a_window_of_triples_is_whole_from_its_last_triple_on(tick):
         (Borders.CLOSED, 10, (0, 0)),
     ],
 )
-def test_the_first_time_that_the_earliest_open_window_holds(borders, instant, found):
+def test_the_first_time_that_the_earliest_open_window_holds(borders, instant, result):
     """Windows of 10 ms every 4 ms: at their start where they are closed there, else 1 ms after."""
-    assert content_from(Window(10, 4), replace(CHANGE, borders=borders), 0, instant) == found
+    assert content_from(Window(10, 4), replace(CHANGE, borders=borders), 0, instant) == result
 
 
 def test_a_clock_of_just_as_many_instants_as_one_run_may_have(monkeypatch):
@@ -217,5 +217,5 @@ def test_a_clock_of_just_as_many_instants_as_one_run_may_have(monkeypatch):
 
 @pytest.mark.parametrize("due", Due)
 def test_each_triple_that_closes_a_window_of_triples_is_a_report(due):
-    found = reports([1, 1, 1, 1, 1], Window(2, 2, "count"), replace(CLOSE, due=due))
-    assert [(each.instant, each.views[0].seen) for each in found] == [(1, 2), (1, 4)]
+    result = reports([1, 1, 1, 1, 1], Window(2, 2, "count"), replace(CLOSE, due=due))
+    assert [(answer.instant, answer.views[0].seen) for answer in result] == [(1, 2), (1, 4)]

@@ -80,4 +80,4 @@ def test_a_value_that_is_added_later_stands_in_the_lists_of_those_that_honour_it
 
 
 def test_the_definition_knows_the_profiles():
-    assert [each.name for each in PROFILES.values() if not_honoured(each, DEFINED, "the definition")] == []
+    assert [profile.name for profile in PROFILES.values() if not_honoured(profile, DEFINED, "the definition")] == []

@@ -48,9 +48,9 @@ def test_a_run_of_smaller_windows_is_explained():
     """The same contents at two instants are two answers."""
     smaller = right_run(RSPQL, sparql=SPARQL, window=(4, 5))
     wrong = replace(smaller, header=replace(smaller.header, query=right_run(RSPQL, sparql=SPARQL).header.query))
-    found = diagnose(wrong, stream(TEXT))
-    assert found.exact
-    assert "4" in str(found.models[0])
+    diagnosis = diagnose(wrong, stream(TEXT))
+    assert diagnosis.exact
+    assert "4" in str(diagnosis.models[0])
 
 
 @pytest.mark.parametrize("engine", ["csparql", "cqels", "yasper", "rspjs"])

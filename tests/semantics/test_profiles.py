@@ -71,16 +71,16 @@ def rows() -> dict[str, dict[str, str]]:
 
 def described(said: dict[str, str]) -> dict[str, object]:
     """A row of the table as fields."""
-    found: dict[str, object] = {}
+    results: dict[str, object] = {}
     strategies = set()
     for part in said["report"].replace(" and ", ", ").split(", "):
         if part in STRATEGIES:
             strategies.add(STRATEGIES[part])
         else:
-            found |= MORE[part]
+            results |= MORE[part]
     default, _, able = said["R2S"].partition(" (")
     letters = default.removesuffix(" over sets") if default != "as the query says" else "R"
-    found |= {
+    results |= {
         "report": frozenset(strategies),
         "tick": Tick(said["tick"].partition(" (")[0]),
         "borders": BORDERS[said["borders"]],
@@ -93,14 +93,14 @@ def described(said: dict[str, str]) -> dict[str, object]:
     }
     match said["t0"]:
         case "search":
-            found["origin"] = Origin.SEARCH
+            results["origin"] = Origin.SEARCH
         case "first" | "first, floored":
-            found["origin"] = Origin.FIRST
+            results["origin"] = Origin.FIRST
         case number:
-            found |= {"origin": Origin.FIXED, "t0": int(number)}
+            results |= {"origin": Origin.FIXED, "t0": int(number)}
     if default != "as the query says":
-        found["able"] = frozenset({found["r2s"], *(LETTERS[part] for part in able.strip(")").split(", ") if part)})
-    return found
+        results["able"] = frozenset({results["r2s"], *(LETTERS[part] for part in able.strip(")").split(", ") if part)})
+    return results
 
 
 def test_every_profile_is_in_the_docs():
@@ -122,7 +122,7 @@ def test_every_choice_has_a_source(held):
     known = {field.name: field for field in fields(Semantics)}
     assert held.sources.keys() <= known.keys()
     chosen = {
-        name for name, each in known.items() if each.default is not MISSING and getattr(held, name) != each.default
+        name for name, item in known.items() if item.default is not MISSING and getattr(held, name) != item.default
     }
     assert chosen - {"t0"} <= held.sources.keys()
     assert {"report", "tick", "r2s", "notify_empty", "origin", "borders", "time_unit"} <= held.sources.keys()

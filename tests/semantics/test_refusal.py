@@ -42,7 +42,7 @@ NO_ANSWER = [
 ]
 
 
-@pytest.mark.parametrize(("query", "semantics", "reason"), NO_ANSWER, ids=lambda each: str(each)[:30])
+@pytest.mark.parametrize(("query", "semantics", "reason"), NO_ANSWER, ids=lambda item: str(item)[:30])
 def test_what_has_no_defined_answer_is_refused_with_the_reason(query, semantics, reason):
     with pytest.raises(RefusedError, match=reason):
         refuse(query, semantics)

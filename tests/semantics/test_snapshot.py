@@ -37,8 +37,8 @@ def test_static_literals_keep_their_lexical_form(text):
 
 def test_a_static_literal_beside_another_form_of_its_value_is_a_term_of_its_own():
     static = (("<urn:a>", "<urn:q>", ONE),)
-    found = answered("SELECT DISTINCT ?v { ?s ?p ?v FILTER(?p != <urn:x>) }", "a p 1.", static)
-    assert Counter(found) == Counter([(ONE,), (f'"1"^^<{XSD}integer>',)])
+    result = answered("SELECT DISTINCT ?v { ?s ?p ?v FILTER(?p != <urn:x>) }", "a p 1.", static)
+    assert Counter(result) == Counter([(ONE,), (f'"1"^^<{XSD}integer>',)])
 
 
 def test_a_value_that_is_another_each_time_is_refused():
@@ -49,7 +49,7 @@ def test_a_value_that_is_another_each_time_is_refused():
 
 
 @pytest.mark.parametrize(
-    ("empty", "found"),
+    ("empty", "result"),
     [
         (EmptyAggregate.SPARQL, rows("0 -")),
         (EmptyAggregate.UNBOUND, ((None, None),)),
@@ -58,9 +58,9 @@ def test_a_value_that_is_another_each_time_is_refused():
     ],
 )
 @pytest.mark.parametrize("filtered", ["", "FILTER(?o > 5 && STR(?o) != '')"])
-def test_an_aggregate_over_nothing_gives_what_the_semantics_says(empty, found, filtered):
+def test_an_aggregate_over_nothing_gives_what_the_semantics_says(empty, result, filtered):
     sparql = f"SELECT (COUNT(?o) AS ?n) (MAX(?o) AS ?m) {{ ?s <urn:none> ?o {filtered} }}"
-    assert answered(sparql, empty_aggregate=empty) == found
+    assert answered(sparql, empty_aggregate=empty) == result
     there = sparql.replace("none", "p")
     assert answered(there, "a p 7.", empty_aggregate=empty) == rows("1 7")
 
@@ -104,7 +104,7 @@ def test_a_copy_that_comes_changes_a_bag_and_not_a_set():
     elements = stream("0: a p b. | 1: a p b. | 2: c p d.")
 
     def instants(semantics):
-        return [each.due.instant for each in expected(elements, query, semantics, 4, 0)]
+        return [report.due.instant for report in expected(elements, query, semantics, 4, 0)]
 
     assert instants(change) == [0, 2]
     assert instants(replace(change, content=Counting.BAG)) == [0, 1, 2]
@@ -122,9 +122,9 @@ def test_a_triple_is_as_late_as_its_last_copy():
 def test_what_ends_is_held_until_then():
     closed = replace(RSPQL, borders=Borders.CLOSED)
     query = asked("SELECT ?s { ?s <urn:p> ?o }")
-    for semantics, end, found in ((RSPQL, 4, 0), (RSPQL, 5, 1), (closed, 5, 0), (closed, 6, 1)):
+    for semantics, end, result in ((RSPQL, 4, 0), (RSPQL, 5, 1), (closed, 5, 0), (closed, 6, 1)):
         (report,) = expected(stream(f"1..{end}: a p b."), query, semantics, 5, 0)
-        assert (len(report.rows), report.content) == (found, found), (semantics.borders, end)
+        assert (len(report.rows), report.content) == (result, result), (semantics.borders, end)
 
 
 def test_the_columns_of_an_answer():

@@ -21,8 +21,8 @@ def asked(text: str, size: int = 5, slide: int = 5, kind="time", name: str | Non
 
 
 def updates(text: str, came: str = CAME, semantics=UPDATES, **window) -> list[tuple[int, int, tuple]]:
-    found = expected(stream(came), asked(text, **window), semantics, 20, 0)
-    return [(each.due.instant, each.due.start, tuple(sorted(each.rows))) for each in found]
+    result = expected(stream(came), asked(text, **window), semantics, 20, 0)
+    return [(report.due.instant, report.due.start, tuple(sorted(report.rows))) for report in result]
 
 
 def test_the_groups_of_an_element_are_updated_and_no_others():

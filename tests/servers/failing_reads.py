@@ -116,16 +116,16 @@ class FailingPrograms:
         """A command beside a file that cannot be read from a byte to another: exit code, output, complaints."""
         named = {"FAILING_FILE": str(file.resolve()), "FAILING_FROM": str(first), "FAILING_TO": str(end)}
         out, err = self._folder / "out", self._folder / "err"
-        for each in (out, err):
-            each.unlink(missing_ok=True)
+        for item in (out, err):
+            item.unlink(missing_ok=True)
         places = {"folder": str(file.parent), "out": str(out), "err": str(err)}
         assert self._process.stdin is not None
         assert self._process.stdout is not None
         self._process.stdin.write(json.dumps({"words": list(words), "environment": named, **places}) + "\n")
         self._process.stdin.flush()
-        said = self._process.stdout.readline()
-        assert said, "the program that forks has ended"
-        return int(said), out.read_text(), err.read_text()
+        output = self._process.stdout.readline()
+        assert output, "the program that forks has ended"
+        return int(output), out.read_text(), err.read_text()
 
 
 @contextmanager

@@ -60,10 +60,10 @@ class Mosquitto:
 
 @pytest.fixture
 def mosquitto_program() -> str:
-    found = shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin:/opt/homebrew/sbin")
-    if found is None:
+    result = shutil.which("mosquitto", path="/usr/sbin:/usr/local/sbin:/usr/bin:/usr/local/bin:/opt/homebrew/sbin")
+    if result is None:
         pytest.skip("mosquitto is not installed: this check runs where it is (Debian package mosquitto)")
-    return found
+    return result
 
 
 @pytest.fixture

@@ -111,13 +111,13 @@ def test_messages_are_published_and_notifications_sent(mosquitto):
             assert errors == []
         rows = [
             [
-                sorted(row["x"]["value"][6:] for row in each[part]["results"]["bindings"])
+                sorted(row["x"]["value"][6:] for row in entry[part]["results"]["bindings"])
                 for part in ("added", "removed")
             ]
-            for each in heard.told
+            for entry in heard.told
         ]
         assert rows == [[["s1", "s2"], []], [[], ["s1"]], [["s3"], ["s2"]]]
-        assert [(each["channel"], each["number"], each["publications"]) for each in heard.told] == [
+        assert [(entry["channel"], entry["number"], entry["publications"]) for entry in heard.told] == [
             ("people", n, [n]) for n in (1, 2, 3)
         ]
         assert made.number == 3
@@ -139,7 +139,7 @@ def test_nothing_is_lost_when_mosquitto_is_away(mosquitto, end):
                 client.publish(turtle(2))
             mosquitto.start()
             send(f"{at}/in", turtle(3))
-            comes(lambda: {each["number"] for each in heard.told} == {1, 2, 3})
+            comes(lambda: {entry["number"] for entry in heard.told} == {1, 2, 3})
             assert errors == []
     heard.close()
 
@@ -159,7 +159,7 @@ def test_nothing_is_lost_when_the_broker_is_away(mosquitto, tmp_path):
         send(f"{at}/in", *(turtle(n) for n in range(5, 10)))
         comes(lambda: said)
         with serving(broker(journal=SqliteJournal(tmp_path / "j")), port=port) as (_, made):
-            comes(lambda: {each["number"] for each in heard.told} == set(range(1, 11)))
+            comes(lambda: {entry["number"] for entry in heard.told} == set(range(1, 11)))
             assert (made.number, errors) == (10, [])
     heard.close()
 

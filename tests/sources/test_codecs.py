@@ -44,8 +44,8 @@ def test_messages_come_back(form, steps):
         time += step
         elements.append(StreamElement("http://s", time, number, triples))
     decode = chosen.decoder(Reading(stream="http://s"))
-    found = [item for n, one in enumerate(elements) for item in decode(chosen.encode(one), f"message {n}", None)]
-    assert list(map(unlabelled, found)) == list(map(unlabelled, elements))
+    results = [item for n, one in enumerate(elements) for item in decode(chosen.encode(one), f"message {n}", None)]
+    assert list(map(unlabelled, results)) == list(map(unlabelled, elements))
 
 
 def test_blank_nodes_of_two_messages_differ():

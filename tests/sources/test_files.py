@@ -55,12 +55,12 @@ def test_a_growing_file_is_followed(tmp_path, form):
     write_stream(elements[:2], path, form)
     source = open_source(f"{path}?follow=1&stream=urn:s&form={form}")
     items = source.items()
-    found = [next(items)]
+    results = [next(items)]
     write_more(path, elements[2:], form)
-    found += [next(items) for _ in range(2)]
+    results += [next(items) for _ in range(2)]
     source.close()
     assert list(items) == []
-    assert found == elements[:3]
+    assert results == elements[:3]
 
 
 def write_more(path, elements, form):
@@ -99,15 +99,15 @@ def test_the_first_bytes_of_a_followed_file_tell_its_format(tmp_path, case):
     path = tmp_path / name
     path.write_bytes(b"")
     source = open_source(f"{path}?follow=1{options}")
-    found = []
-    reader = Thread(target=lambda: found.append(next(source.items())))
+    results = []
+    reader = Thread(target=lambda: results.append(next(source.items())))
     reader.start()
     for begin in range(0, len(data), 7):
         with path.open("ab") as file:
             file.write(data[begin : begin + 7])
     reader.join(60)
     source.close()
-    assert [item.time for item in found] == [time]
+    assert [item.time for item in results] == [time]
 
 
 WRONG = {
@@ -176,10 +176,10 @@ def test_a_followed_file_is_read_across_its_rotation(tmp_path, rotate):
     log, notes = tmp_path / "s.jsonl", list[str]()
     log.write_bytes(lines(1, 2, 3))
     items = open_source(f"{log}?follow=1", Reading(note=notes.append)).items()
-    found = [next(items) for _ in range(3)]
+    results = [next(items) for _ in range(3)]
     rotate(log)
-    found += [next(items) for _ in range(3)]
-    assert found == [element(number) for number in range(1, 7)]
+    results += [next(items) for _ in range(3)]
+    assert results == [element(number) for number in range(1, 7)]
     assert notes == []
 
 
@@ -188,10 +188,10 @@ def test_a_followed_file_that_is_cut_goes_on_with_a_note_of_what_is_lost(tmp_pat
     log, notes = tmp_path / "s.jsonl", list[str]()
     log.write_bytes(lines(1, 2, 3))
     items = open_source(f"{log}?follow=1", Reading(note=notes.append)).items()
-    found = [next(items) for _ in range(3)]
+    results = [next(items) for _ in range(3)]
     log.write_bytes(more)
-    found.append(next(items))
-    assert found == [element(number) for number in range(1, 5)]
+    results.append(next(items))
+    assert results == [element(number) for number in range(1, 5)]
     assert notes == [f"{log} was truncated: bytes written to it after byte {len(lines(1, 2, 3))} before that are lost"]
 
 
@@ -199,10 +199,10 @@ def test_a_table_that_is_rotated_begins_with_its_header_again(tmp_path):
     log = tmp_path / "s.csv"
     log.write_text("time,v\n1000,1\n")
     items = open_source(f"{log}?follow=1").items()
-    found = [next(items)]
+    results = [next(items)]
     log.rename(tmp_path / "s.csv.1")
     log.write_text("time,v\n2000,2\n")
-    assert [item.time for item in (*found, next(items))] == [1000, 2000]
+    assert [item.time for item in (*results, next(items))] == [1000, 2000]
 
 
 def test_a_binary_file_that_is_rotated_is_named(tmp_path):

@@ -63,18 +63,18 @@ def test_partitions_are_all_read(kafka):
     for number in range(90):
         sink.send(encode_element(element(number)), key=f"k{number % 9}")
     assert sink.close() == Delivery(90, 0)
-    found = numbers(open_all(f"{url}?from=earliest&until=end&lateness=10000"))
-    assert sorted(found) == list(range(90))
-    assert all(found.index(n) < found.index(n + 9) for n in range(81))
+    result = numbers(open_all(f"{url}?from=earliest&until=end&lateness=10000"))
+    assert sorted(result) == list(range(90))
+    assert all(result.index(n) < result.index(n + 9) for n in range(81))
 
 
 @pytest.mark.prove
 def test_nothing_is_lost_nor_doubled_when_the_broker_is_killed_and_who_does_not_wait_for_it_says_so(kafka, topic):
     source, sink = open_source(f"{topic}?group=g"), open_sink(topic)
-    items, found = source.items(), []
+    items, result = source.items(), []
     send(sink, map(element, range(200)))
-    found += numbers(islice(items, 150))
-    reader = Thread(target=lambda: found.extend(numbers(islice(items, 450))))
+    result += numbers(islice(items, 150))
+    reader = Thread(target=lambda: result.extend(numbers(islice(items, 450))))
     other = f"kafka://127.0.0.1:{kafka.port}/{kafka.topic()}"
     hasty, brief = open_source(f"{other}?patience=300"), open_sink(f"{other}?wait=3000&buffer=5")
     send(brief, [element(0)])
@@ -96,7 +96,7 @@ def test_nothing_is_lost_nor_doubled_when_the_broker_is_killed_and_who_does_not_
     assert sink.close() == Delivery(600, 0)
     reader.join(60)
     source.close()
-    assert found == list(range(600))
+    assert result == list(range(600))
 
 
 def test_a_durable_watch_goes_on_behind_the_offsets_of_the_one_before(topic, tmp_path):
@@ -192,8 +192,8 @@ def test_graphs_take_the_time_of_their_message(kafka, topic):
     producer = Producer({"bootstrap.servers": f"127.0.0.1:{kafka.port}"})
     producer.produce(topic.rsplit("/", 1)[1], b"<urn:a> <urn:b> <urn:c> .", timestamp=1_700_000_000_123)
     assert producer.flush(20) == 0
-    (found,) = open_all(f"{topic}?from=earliest&until=end&form=turtle&time=arrival")
-    assert (found.time, found.added) == (1_700_000_000_123, (("<urn:a>", "<urn:b>", "<urn:c>"),))
+    (result,) = open_all(f"{topic}?from=earliest&until=end&form=turtle&time=arrival")
+    assert (result.time, result.added) == (1_700_000_000_123, (("<urn:a>", "<urn:b>", "<urn:c>"),))
 
 
 BAD = {

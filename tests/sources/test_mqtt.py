@@ -51,24 +51,24 @@ def test_a_source_goes_on_after_its_broker_was_away(mosquitto, end, options):
     send(sink, map(element, range(60)))
     assert sink.close() == Delivery(60, 0)
     items = source.items()
-    found = numbers(islice(items, 25))
+    result = numbers(islice(items, 25))
     getattr(mosquitto, end)()
     back = Timer(0.3, mosquitto.start)  # what had come before is taken meanwhile
     back.start()
-    found += numbers(islice(items, 35))
+    result += numbers(islice(items, 35))
     back.join()
     source.close()
-    assert found == list(range(60))
+    assert result == list(range(60))
 
 
 @pytest.mark.parametrize("end", ["stop", "kill"])
 def test_a_sink_delivers_after_its_broker_was_away(mosquitto, end):
     source, sink = open_source(url(mosquitto, "?once=1")), open_sink(url(mosquitto))
-    found: list[int] = []
-    reader = Thread(target=lambda: [found.append(item.sequence) for item in take_to(source.items(), 299)])
+    results: list[int] = []
+    reader = Thread(target=lambda: [results.append(item.sequence) for item in take_to(source.items(), 299)])
     reader.start()
     send(sink, map(element, range(100)))
-    comes(lambda: len(found) == 100)
+    comes(lambda: len(results) == 100)
     getattr(mosquitto, end)()
     send(sink, map(element, range(100, 200)))
     mosquitto.start()
@@ -76,7 +76,7 @@ def test_a_sink_delivers_after_its_broker_was_away(mosquitto, end):
     assert sink.close() == Delivery(300, 0)
     reader.join(60)
     source.close()
-    assert found == list(range(300))
+    assert results == list(range(300))
 
 
 def comes(true, seconds=60):
@@ -290,9 +290,9 @@ def test_sensors_publish_plain_messages(mosquitto, form):
     device.loop_start()
     for number, at in enumerate(SENSOR):
         device.publish(f"rooms/{number}", written(number, at).encode(), qos=1).wait_for_publish(30)
-    found = list(islice(source.items(), len(SENSOR)))
+    results = list(islice(source.items(), len(SENSOR)))
     source.close()
     device.loop_stop()
-    assert [item.time for item in found] == [1772352000000, 1772352001000, 1772352002000]
-    for number, item in enumerate(found):
+    assert [item.time for item in results] == [1772352000000, 1772352001000, 1772352002000]
+    for number, item in enumerate(results):
         assert f'"{number}"^^<http://www.w3.org/2001/XMLSchema#integer>' in {o for _, _, o in item.added}

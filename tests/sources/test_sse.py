@@ -48,9 +48,9 @@ def read(sink, options=""):
 def test_every_client_gets_every_event_until_the_end():
     sink = serve()
     sources = [read(sink), read(sink)]
-    found: list[list[int]] = [[], []]
+    results: list[list[int]] = [[], []]
     readers = [
-        Thread(target=lambda s=s, f=f: f.extend(numbers(s.items()))) for s, f in zip(sources, found, strict=True)
+        Thread(target=lambda s=s, f=f: f.extend(numbers(s.items()))) for s, f in zip(sources, results, strict=True)
     ]
     for reader in readers:
         reader.start()
@@ -58,7 +58,7 @@ def test_every_client_gets_every_event_until_the_end():
     assert sink.close() == sink.close() == Delivery(3000, 0)
     for reader in readers:
         reader.join(20)
-    assert found == [list(range(3000))] * 2
+    assert results == [list(range(3000))] * 2
     for source in sources:
         source.close()
         source.close()
@@ -115,13 +115,13 @@ def test_a_cut_connection_goes_on_after_the_last_event():
     sink = serve()
     way = Cutting(int(sink.url.split(":")[2].split("/")[0]))
     source = open_source(f"sse+http://127.0.0.1:{way.port}/answers")
-    items, found = source.items(), []
+    items, result = source.items(), []
     for start in range(0, 400, 100):
         send(sink, map(element, range(start, start + 100)))
-        found += numbers(islice(items, 70))
+        result += numbers(islice(items, 70))
         way.cut()
-    found += numbers(islice(items, 120))
-    assert found == list(range(400))
+    result += numbers(islice(items, 120))
+    assert result == list(range(400))
     assert sink.close() == Delivery(400, 0)
     source.close()
     assert list(items) == []
@@ -293,8 +293,8 @@ EVENTS = {
 def test_events_of_other_servers(case, size):
     text, expected = EVENTS[case]
     parser = EventParser(20, None)
-    found = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
-    assert found == [ServerEvent(*one) for one in expected]
+    parsed = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
+    assert parsed == [ServerEvent(*one) for one in expected]
 
 
 def test_the_time_to_wait_is_kept():
@@ -310,9 +310,9 @@ TEXT = st.text(st.characters(codec="utf-8", exclude_characters="\r")).map(str.en
 def test_what_is_written_is_parsed(messages, size):
     text = b"".join(write_event(data, identifier) for data, identifier in messages)
     parser = EventParser(10_000, None)
-    found = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
-    assert [event.data for event in found] == [data.removesuffix(b"\n") for data, _ in messages]
+    parsed = [e for at in range(0, len(text), size) for e in parser.feed(text[at : at + size])]
+    assert [event.data for event in parsed] == [data.removesuffix(b"\n") for data, _ in messages]
     last = None
-    for event, (_, identifier) in zip(found, messages, strict=True):
+    for event, (_, identifier) in zip(parsed, messages, strict=True):
         last = identifier or last
         assert event.id == last

@@ -54,10 +54,10 @@ class PutOff:
         if self._asked not in self.known:
             self.waiting[self._asked] = frame
             raise WaitsError
-        found = self.known[self._asked]
-        if isinstance(found, RefusedError):
-            raise found
-        return found
+        result = self.known[self._asked]
+        if isinstance(result, RefusedError):
+            raise result
+        return result
 
 
 def by_spark(
@@ -89,11 +89,11 @@ def _collect(streams: Sequence[PutOff]) -> None:
     """Answer what is put off; where one of many jobs fails each is done by itself."""
     places = [(stream, asked, frame) for stream in streams for asked, frame in stream.waiting.items()]
     try:
-        found: list[Any] = together([frame for *_, frame in places])
-        found = [_table(rows, frame) for rows, (*_, frame) in zip(found, places, strict=True)]
+        result: list[Any] = together([frame for *_, frame in places])
+        result = [_table(rows, frame) for rows, (*_, frame) in zip(result, places, strict=True)]
     except JOB_ERRORS:
-        found = [_alone(frame) for *_, frame in places]
-    for (stream, asked, _), table in zip(places, found, strict=True):
+        result = [_alone(frame) for *_, frame in places]
+    for (stream, asked, _), table in zip(places, result, strict=True):
         stream.known[asked] = table
     for stream in streams:
         stream.waiting.clear()
@@ -111,5 +111,5 @@ def _table(rows: Sequence[tuple[Any, ...]], frame: DataFrame) -> pa.Table:
     columns = [list(column) for column in zip(*rows, strict=True)] or [[] for _ in frame.columns]
     if "net" in frame.columns:
         at = frame.columns.index("net")
-        columns[at] = [int(each) for each in columns[at]]
+        columns[at] = [int(entry) for entry in columns[at]]
     return pa.table({f"c{place}": column for place, column in enumerate(columns)})

@@ -55,11 +55,11 @@ class Run:
 def solutions(content: Sequence[Triple], query: QueryForm) -> Counter[Row]:
     store = ox.Store()
     store.extend(ox.parse("\n".join(f"{s} {p} {o} ." for s, p, o in content), format=ox.RdfFormat.N_TRIPLES))
-    found = store.query(sparql(restated(query)))
+    result = store.query(sparql(restated(query)))
     if isinstance(query, Ask):
-        return Counter([(f'"{str(bool(found)).lower()}"^^<{XSD}boolean>',)])
+        return Counter([(f'"{str(bool(result)).lower()}"^^<{XSD}boolean>',)])
     names = query.variables  # type: ignore[union-attr]
-    return Counter(tuple(None if row[n] is None else CANONICAL.term(row[n]) for n in names) for row in found)  # type: ignore[union-attr]
+    return Counter(tuple(None if row[n] is None else CANONICAL.term(row[n]) for n in names) for row in result)  # type: ignore[union-attr]
 
 
 def actual(run: Run, rows: Iterable[tuple]) -> list[Counter[Row]]:
@@ -126,9 +126,9 @@ def test_drawn_runs_and_queries(tiny: SparkSession, drawn: list[tuple[Run, Query
 @given(runs())
 def test_sizes_and_changes(tiny: SparkSession, run: Run) -> None:
     held = [run.content(report) for report in run.due]
-    found = contents(table(tiny, run.elements), run.due)
-    assert found.sizes == tuple(map(len, held))
-    assert found.changed == {
+    result = contents(table(tiny, run.elements), run.due)
+    assert result.sizes == tuple(map(len, held))
+    assert result.changed == {
         i for i, (now, before) in enumerate(zip(held, [frozenset(), *held], strict=False)) if now != before
     }
 
@@ -223,8 +223,8 @@ def test_the_window_is_no_connection(spark: SparkSession) -> None:
     run = Run(
         tuple(observed(index) for index in range(400)), tuple(DueReport(t, (View(t, t, t, t, 999),)) for t in range(9))
     )
-    found = answers(spark, table(spark, run.elements), run.due, parse_sparql(f"SELECT * {{ {PAIRS} }}"))
-    plan = found._jdf.queryExecution().executedPlan().toString()
+    parsed = answers(spark, table(spark, run.elements), run.due, parse_sparql(f"SELECT * {{ {PAIRS} }}"))
+    plan = parsed._jdf.queryExecution().executedPlan().toString()
     assert "Cartesian" not in plan
     assert "NestedLoop" not in plan
     assert plan.count("Inner") >= 5

@@ -28,9 +28,9 @@ def reached(edges, report):
 
 @given(EDGES)
 def test_every_report_has_its_own_closure(edges):
-    found = list(closure(edges))
+    results = list(closure(edges))
     for report in range(REPORTS):
-        here = [(start, end) for start, end, low, high in found if low <= report <= high]
+        here = [(start, end) for start, end, low, high in results if low <= report <= high]
         assert len(here) == len(set(here))
         assert set(here) == reached(edges, report)
 

@@ -38,23 +38,23 @@ def table(spark, rows, cased=True):
 def held(changes):
     """The explicit facts after each publish and delete."""
     now: set = set()
-    found = []
+    results = []
     for added, removed in changes:
         now = (now - set(removed)) | set(added)
-        found.append(now)
-    return found
+        results.append(now)
+    return results
 
 
 def spans(changes):
     """Rows (fact, lo, hi) of a history, some of them cut where nothing changes, some of them twice."""
-    found = []
+    results = []
     after = held(changes)
     for fact in set().union(*after):
         for at, now in enumerate(after):
             if fact in now:
                 ends = [to for to in range(at, len(after)) if all(fact in after[k] for k in range(at, to + 1))]
-                found.append((*fact, at, ends[-1] if at % 2 else ends[0]))
-    return found
+                results.append((*fact, at, ends[-1] if at % 2 else ends[0]))
+    return results
 
 
 def by_instant(rows, instants):
@@ -62,9 +62,9 @@ def by_instant(rows, instants):
     by: dict = {}
     for *fact, low, high in rows:
         by.setdefault(tuple(fact), []).append((low, high))
-    for found in by.values():
-        assert all(high + 1 < low for (_, high), (low, _) in pairwise(sorted(found)))
-    return [{f for f, found in by.items() if any(lo <= at <= hi for lo, hi in found)} for at in range(instants)]
+    for item in by.values():
+        assert all(high + 1 < low for (_, high), (low, _) in pairwise(sorted(item)))
+    return [{f for f, item in by.items() if any(lo <= at <= hi for lo, hi in item)} for at in range(instants)]
 
 
 def agree(spark, texts, extent, drawn):
@@ -99,15 +99,15 @@ def test_a_derived_fact_holds_where_all_of_its_body_does_over_all_derivations(ti
     a, b, c, d = THINGS
     p = "<urn:t:p>"
     rows = [(a, p, b, 0, 5), (b, p, c, 3, 9), (a, p, d, 6, 8), (d, p, c, 6, 6), (a, p, d, 9, 9)]
-    found = {tuple(row) for row in entailed(tiny, table(tiny, rows, cased=False), rules).collect()}
-    assert found == {(a, p, b, 0, 5), (b, p, c, 3, 9), (a, p, d, 6, 9), (d, p, c, 6, 6), (a, p, c, 3, 6)}
+    results = {tuple(row) for row in entailed(tiny, table(tiny, rows, cased=False), rules).collect()}
+    assert results == {(a, p, b, 0, 5), (b, p, c, 3, 9), (a, p, d, 6, 9), (d, p, c, 6, 6), (a, p, c, 3, 6)}
 
 
 def test_without_rules_facts_are_only_joined_up(tiny):
     fact = FACTS[0]
     rows = [(*fact, 0, 1), (*fact, 2, 2), (*fact, 5, 5), (*fact, 5, 5)]
-    found = entailed(tiny, table(tiny, rows, cased=False), Rules()).collect()
-    assert sorted(map(tuple, found)) == [(*fact, 0, 2), (*fact, 5, 5)]
+    result = entailed(tiny, table(tiny, rows, cased=False), Rules()).collect()
+    assert sorted(map(tuple, result)) == [(*fact, 0, 2), (*fact, 5, 5)]
 
 
 def test_no_facts(tiny):
@@ -126,15 +126,15 @@ def test_equality_tests_of_literals_hidden_classes_and_stated_facts(tiny):
     facts = [(w, RDF_TYPE, "<urn:t:A>"), (w, "<urn:t:q>", u), (w, "<urn:t:q>", v), (x, "<urn:t:r>", '"text"')]
     rows = [(*fact, 0, 0) for fact in facts]
     cases = [(n, *row) for n in range(2) for row in rows[n:]]
-    found = [tuple(row)[:4] for row in entailed(tiny, table(tiny, cases), rules).collect()]
-    assert set(found) == {(n, *fact) for n in range(2) for fact in closure(rules, facts[n:])}
-    assert len(set(found)) == len(found)
-    assert {subject for _, subject, predicate, _ in found if predicate == VIOLATES} == {x}
+    results = [tuple(row)[:4] for row in entailed(tiny, table(tiny, cases), rules).collect()]
+    assert set(results) == {(n, *fact) for n in range(2) for fact in closure(rules, facts[n:])}
+    assert len(set(results)) == len(results)
+    assert {subject for _, subject, predicate, _ in results if predicate == VIOLATES} == {x}
 
 
 def test_rounds_are_told(tiny):
     rules, told = read_rules(triples(":p a owl:TransitiveProperty .")), []
     chain = [(f"<urn:t:{n}>", "<urn:t:p>", f"<urn:t:{n + 1}>", 0, 0) for n in range(9)]
-    found = entailed(tiny, table(tiny, chain, cased=False), rules, lambda *round_: told.append(round_))
-    assert found.count() == 45
+    result = entailed(tiny, table(tiny, chain, cased=False), rules, lambda *round_: told.append(round_))
+    assert result.count() == 45
     assert told == [(1, 8), (2, 13), (3, 14), (4, 1), (5, 0)]

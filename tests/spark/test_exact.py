@@ -21,8 +21,8 @@ def check(spark, names, many=SWEPT_REPORTS_MIN):
         answers(spark, table(spark, [(1, triples(name))]), DUE, parse_sparql(CASES[name][1]), reports=many)
         for name in names
     ]
-    found = {name: sorted(rows_) for name, rows_ in zip(names, together(frames), strict=True)}
-    assert found == {name: [(report, *row) for report in range(REPORTS) for row in rows(name)] for name in names}
+    results = {name: sorted(rows_) for name, rows_ in zip(names, together(frames), strict=True)}
+    assert results == {name: [(report, *row) for report in range(REPORTS) for row in rows(name)] for name in names}
 
 
 @pytest.mark.heavy("a plan of fourteen queries")

@@ -113,7 +113,7 @@ assert spark.sparkContext.parallelize([1, 2], 1).map(lambda each: each + 1).sum(
 
 @pytest.mark.prove
 @pytest.mark.parametrize(
-    ("settings", "said"),
+    ("settings", "message"),
     [
         ({}, ""),
         (
@@ -124,16 +124,16 @@ assert spark.sparkContext.parallelize([1, 2], 1).map(lambda each: each + 1).sum(
     ],
     ids=["silent", "no such master", "no such option"],
 )
-def test_a_session_says_nothing_or_why_it_cannot_start(settings, said):
+def test_a_session_says_nothing_or_why_it_cannot_start(settings, message):
     code = SESSION.replace('"local[1]", ', "") if "MASTER" in settings else SESSION
     done = subprocess.run(
         [sys.executable, "-c", code], env=os.environ | settings, capture_output=True, text=True, check=False
     )
-    if not said:
+    if not message:
         assert (done.returncode, done.stderr) == (0, "")
         return
     *_, last = done.stderr.strip().splitlines()
-    assert last.startswith(f"streamgauge.spark.requirements.SparkStartError: {said}")
+    assert last.startswith(f"streamgauge.spark.requirements.SparkStartError: {message}")
     assert "\tat " not in done.stderr
 
 

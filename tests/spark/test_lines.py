@@ -8,11 +8,13 @@ from streamgauge.spark.files import write_lines
 def test_lines_are_sorted_by_bytes_whatever_the_partitions(spark, tmp_path, monkeypatch):
     monkeypatch.setattr("streamgauge.spark.files._ROWS", 20)
     lines = [f"<urn:{n}> {sign}" for n in range(60) for sign in "aÄ🚂~"]
-    told = []
+    messages = []
     write_lines(
-        spark.createDataFrame([(line,) for line in lines], "line string").repartition(3), tmp_path / "out", told.append
+        spark.createDataFrame([(line,) for line in lines], "line string").repartition(3),
+        tmp_path / "out",
+        messages.append,
     )
-    assert told == [240]
+    assert messages == [240]
     assert (tmp_path / "out").read_text("utf-8").splitlines() == sorted(lines, key=str.encode)
 
 

@@ -51,10 +51,10 @@ def numbered(draw: st.DrawFn) -> Run:
 
 
 def bags(spark: SparkSession, run: Run, query: QueryForm) -> list[Counter]:
-    found: list[Counter] = [Counter() for _ in run.due]
+    counts: list[Counter] = [Counter() for _ in run.due]
     for report, *row in answers(spark, table(spark, run.elements), run.due, query, run.static, reports=0).collect():
-        found[report][tuple(row)] += 1
-    return found
+        counts[report][tuple(row)] += 1
+    return counts
 
 
 def differences(spark: SparkSession, run: Run, query: QueryForm, many: int) -> list[Counter]:
@@ -63,11 +63,11 @@ def differences(spark: SparkSession, run: Run, query: QueryForm, many: int) -> l
     stream = table(spark, run.elements)
     for report, count, *row in changes(spark, stream, run.due, query, run.static, many=many).collect():
         net.setdefault(report, Counter())[tuple(row)] = count
-    found = []
+    results = []
     for report in range(len(run.due)):
         now.update(net.get(report, Counter()))
-        found.append(+now)
-    return found
+        results.append(+now)
+    return results
 
 
 @examples(3, prove=200)

@@ -46,9 +46,9 @@ def test_fast_is_exact(spark: SparkSession, kinds: tuple[str, str]) -> None:
     for name, kind in zip(("a", "B"), kinds, strict=True):
         frame = frame.withColumn(number(name), parsed(fn.col(column(name)), kind))
     relation = Relation(frame, ("a", "B"), frozenset(), 1, dict(zip(("a", "B"), kinds, strict=True)))
-    typed = {expression: found for expression in expressions() if (found := fast(expression, relation)) is not None}
+    typed = {expression: result for expression in expressions() if (result := fast(expression, relation)) is not None}
     assert len(typed) > 40
-    columns = [shown(found).alias(str(index)) for index, found in enumerate(typed.values())]
+    columns = [shown(result).alias(str(index)) for index, result in enumerate(typed.values())]
     got = zip(*(list(row) for row in frame.select(*columns).collect()), strict=True)
     for expression, values in zip(typed, got, strict=True):
         assert list(values) == list(map(row_expression(expression, ("a", "B")), rows)), expression
@@ -102,8 +102,8 @@ def test_spark_computes_with_plain_numbers_only(spark: SparkSession) -> None:
     data = pa.table({"o": list(terms.values()), "kind": [kind for _, kind in terms]})
     kinds = sorted({kind for _, kind in PLAIN})
     of_kind = (fn.when(fn.col("kind") == kind, computable(fn.col("o"), kind)) for kind in kinds)
-    found = spark.createDataFrame(data).select(fn.coalesce(*of_kind)).collect()
-    assert {pair: row[0] for pair, row in zip(terms, found, strict=True)} == PLAIN
+    result = spark.createDataFrame(data).select(fn.coalesce(*of_kind)).collect()
+    assert {pair: row[0] for pair, row in zip(terms, result, strict=True)} == PLAIN
     for (_, kind), term, computed in zip(terms, terms.values(), PLAIN.values(), strict=True):
         assert exact_kind(term) == f"{'' if computed else BEYOND}{XSD}{kind}"
         assert computable_terms(pa.chunked_array([[term]]), kind).to_pylist() == [computed]

@@ -17,26 +17,26 @@ WHOLES = st.sampled_from([0, 1, -7, 1 << 40, (1 << 63) - 1, None])
 @st.composite
 def rows(draw, values):
     """Rows (lo, hi, term, number) in order of lo; equal numbers have equal terms."""
-    found = []
+    results = []
     for _ in range(draw(st.integers(0, 8))):
         low, number = draw(st.integers(0, REPORTS - 1)), draw(values)
         term = None if number is None and draw(st.booleans()) else f"t{number}"
-        found.append((low, draw(st.integers(low, REPORTS - 1)), term, number))
-    return sorted(found, key=lambda row: row[0])
+        results.append((low, draw(st.integers(low, REPORTS - 1)), term, number))
+    return sorted(results, key=lambda row: row[0])
 
 
-def said(found, kind, keyed):
+def said(result, kind, keyed):
     """The sweep's cells at each report, the same in blocks of any width; no two of its rows speak of one report."""
-    one, *others = ({**cells(found, kind, keyed, width)} for width in (REPORTS, 1, 3, REPORTS + 5))
+    one, *others = ({**cells(result, kind, keyed, width)} for width in (REPORTS, 1, 3, REPORTS + 5))
     assert all(other == one for other in others)
     return one
 
 
-def cells(found, kind, keyed, width):
+def cells(result, kind, keyed, width):
     known = {}
     for first in range(0, REPORTS, width):
         last = first + width - 1
-        held = [row for row in found if row[0] <= last and row[1] >= first]
+        held = [row for row in result if row[0] <= last and row[1] >= first]
         inside = sorted(((max(low, first), min(high, last), *one) for low, high, *one in held), key=lambda row: row[0])
         rows = inside if keyed else [(first, None, None, None), *inside]
         for low, high, *values in groups(rows, (kind,), keyed, REPORTS, width) if rows else ():
@@ -46,8 +46,8 @@ def cells(found, kind, keyed, width):
     return known
 
 
-def inside(found, report):
-    return [(term, number) for low, high, term, number in found if low <= report <= high]
+def inside(result, report):
+    return [(term, number) for low, high, term, number in result if low <= report <= high]
 
 
 def once(kind, there):

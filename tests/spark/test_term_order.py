@@ -33,8 +33,8 @@ def sorted_by_pyoxigraph(terms):
     store = ox.Store()
     lines = [f"<urn:{index}> <urn:p> {term} ." for index, term in enumerate(terms) if term]
     store.extend(ox.parse("\n".join(lines), format=ox.RdfFormat.N_TRIPLES))
-    found = store.query("SELECT ?o { ?s <urn:p> ?o } ORDER BY ?o")
-    return [None] * terms.count(None) + [CANONICAL.term(row[0]) for row in found]
+    result = store.query("SELECT ?o { ?s <urn:p> ?o } ORDER BY ?o")
+    return [None] * terms.count(None) + [CANONICAL.term(row[0]) for row in result]
 
 
 @given(
@@ -56,9 +56,9 @@ def test_comparable_terms_stand_as_pyoxigraph_sorts_them(terms):
     "terms", [BLANKS, [NUMBERS[0], '"a"'], [*DATES, *LOCAL], OTHERS[:2], [OTHERS[2], NUMBERS[0]], [OTHERS[0], '"a"']]
 )
 def test_what_sparql_does_not_order_is_not_ordered(terms):
-    found = set(ranks(terms))
-    assert len(found) == 1
-    assert not next(iter(found))[1]
+    results = set(ranks(terms))
+    assert len(results) == 1
+    assert not next(iter(results))[1]
 
 
 def test_kinds_of_terms_stand_in_sparqls_order():

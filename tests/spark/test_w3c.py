@@ -74,9 +74,9 @@ def test_every_other_answer_is_right(tiny: SparkSession, suite: dict[str, Case],
 
 def check(tiny: SparkSession, suite: dict[str, Case], folder: str, step: int) -> None:
     names = sorted(name for name in suite.keys() - refusals().keys() if suite[name].folder == folder)[::step]
-    found = dict(zip(names, together([answered(tiny, suite[name]) for name in names]), strict=True))
+    results = dict(zip(names, together([answered(tiny, suite[name]) for name in names]), strict=True))
     told = {
-        name: difference(replace(suite[name].expected, ordered=False), result(suite[name], found[name]))
+        name: difference(replace(suite[name].expected, ordered=False), result(suite[name], results[name]))
         for name in names
     }
     assert {name: said for name, said in told.items() if said} == {}

@@ -106,10 +106,10 @@ def check_all(spark: SparkSession, cases: Sequence[tuple[Run, al.QueryForm, int]
         compare(run, form, rows)
 
 
-def compare(run: Run, form: al.QueryForm, found: Sequence[tuple]) -> None:
+def compare(run: Run, form: al.QueryForm, result: Sequence[tuple]) -> None:
     text, kind = sparql(form), {al.Ask: "boolean", al.Construct: "triples"}.get(type(form), "solutions")
     for index, at in enumerate(run.instants):
-        rows = tuple(tuple(row[1:]) for row in found if row[0] == index)
+        rows = tuple(tuple(row[1:]) for row in result if row[0] == index)
         wanted, got = from_pyoxigraph(run.store(at).query(sparql(restated(form)))), Result(kind, columns(form), rows)
         assert not (told := difference(pieced(wanted), pieced(got))), f"at {at}: {told} of {text}"
 
@@ -154,7 +154,7 @@ def is_cut(form: al.QueryForm) -> bool:
 )
 def test_drawn(tiny: SparkSession, drawn: list[Drawn]) -> None:
     """One job for all; a cut that ORDER BY leaves open fails a job, so each query with a LIMIT has a job of its own."""
-    check_all(tiny, [each for each in drawn if not is_cut(each[1])])
+    check_all(tiny, [entry for entry in drawn if not is_cut(entry[1])])
     for run, form, many in drawn:
         if is_cut(form):
             try:
@@ -272,6 +272,6 @@ def test_as_sparql_says(tiny: SparkSession) -> None:
     stream = run.table(tiny)
     frames = [
         answers(tiny, stream, run.due, parse_sparql(text), run.static, SWEPT_REPORTS_MIN, run.windows)
-        for text in (f"SELECT ?x ?k {{ ?x <urn:p> ?y VALUES ?k {{ 7 }} FILTER {each} }}" for each, _ in SPECIFIED)
+        for text in (f"SELECT ?x ?k {{ ?x <urn:p> ?y VALUES ?k {{ 7 }} FILTER {item} }}" for item, _ in SPECIFIED)
     ]
     assert together(frames) == [[(0, "<urn:s>", seven)] if holds else [] for _, holds in SPECIFIED]

@@ -16,7 +16,7 @@ TASK = (
 
 
 @pytest.mark.parametrize(
-    ("said", "words"),
+    ("message", "words"),
     [
         (
             f'{TASK}java.io.IOException: Cannot run program "/x/python": error=2',
@@ -33,8 +33,8 @@ TASK = (
         ),
     ],
 )
-def test_a_task_that_fails_is_told_in_a_sentence(said, words):
-    sentence = reason("spark://m:7077", said)
+def test_a_task_that_fails_is_told_in_a_sentence(message, words):
+    sentence = reason("spark://m:7077", message)
     assert words in sentence
     assert "TID" not in sentence
     assert "\n" not in sentence

@@ -10,11 +10,11 @@ MOST = 24
 """Answers of one job; a plan of more takes longer to make than the jobs that it saves."""
 
 
-def together(found: Sequence[DataFrame]) -> list[list[tuple]]:
+def together(result: Sequence[DataFrame]) -> list[list[tuple]]:
     """The rows of each answer (``report`` and terms, as ``answers`` gives them), in as few jobs as can be."""
-    rows: list[list[tuple]] = [[] for _ in found]
-    for first in range(0, len(found), MOST):
-        parts = [_part(first + place, frame) for place, frame in enumerate(found[first : first + MOST])]
+    rows: list[list[tuple]] = [[] for _ in result]
+    for first in range(0, len(result), MOST):
+        parts = [_part(first + place, frame) for place, frame in enumerate(result[first : first + MOST])]
         for place, report, cells in reduce(DataFrame.unionAll, parts).collect():
             rows[place].append((report, *cells))
     return rows

@@ -69,10 +69,10 @@ def aggregated(query: al.Select) -> frozenset[str]:
 
 
 def _computed(pattern: al.Pattern) -> set[str]:
-    found = {pattern.variable.name} if isinstance(pattern, al.Extend) else set()
+    results = {pattern.variable.name} if isinstance(pattern, al.Extend) else set()
     for name in ("pattern", "left", "right"):
-        found |= _computed(getattr(pattern, name)) if hasattr(pattern, name) else set()
-    return found
+        results |= _computed(getattr(pattern, name)) if hasattr(pattern, name) else set()
+    return results
 
 
 @st.composite
@@ -97,8 +97,8 @@ def _aggregation(
     function = st.sampled_from(("COUNT", "SUM", "AVG", "MIN", "MAX"))
     one = st.builds(al.Aggregate, function, st.sampled_from(visible), st.booleans())
     rows = st.builds(al.Aggregate, st.just("COUNT"), st.none(), st.just(False))
-    found = draw(st.lists(st.one_of(one, rows), min_size=1, max_size=3, unique=True))
-    named = tuple((al.Var(f".agg{index}"), aggregate) for index, aggregate in enumerate(found))
+    result = draw(st.lists(st.one_of(one, rows), min_size=1, max_size=3, unique=True))
+    named = tuple((al.Var(f".agg{index}"), aggregate) for index, aggregate in enumerate(result))
     pattern: al.Pattern = al.Group(where, tuple((key, key) for key in keys), named)
     if "HAVING" in operators and draw(st.booleans()):
         pattern = al.Filter(draw(_comparison(st.sampled_from([var for var, _ in named]))), pattern)

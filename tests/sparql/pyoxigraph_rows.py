@@ -58,9 +58,9 @@ def _solutions(
     store = ox.Store()
     store.extend(ox.parse("\n".join(_triples(rows, places)), format=ox.RdfFormat.N_TRIPLES))
     bound = "".join(f"OPTIONAL {{ ?row <urn:streamgauge:{name}> ?{name} }} " for name, _ in places)
-    found = store.query(f"SELECT ?index {select} WHERE {{ ?row {_ROW} ?index . {bound}{condition} }}")
-    assert isinstance(found, ox.QuerySolutions)
-    for solution in found:
+    result = store.query(f"SELECT ?index {select} WHERE {{ ?row {_ROW} ?index . {bound}{condition} }}")
+    assert isinstance(result, ox.QuerySolutions)
+    for solution in result:
         index = solution[0]
         assert isinstance(index, ox.Literal)
         yield int(index.value), solution[1]

@@ -74,14 +74,14 @@ def cases(root: Path) -> tuple[Case, ...]:
 
 def rejected(root: Path) -> dict[str, str]:
     """The texts of the negative syntax tests, by name."""
-    found = {}
+    results = {}
     for manifest in sorted(root.glob("*/manifest.ttl")):
         graph = _store(manifest)
         for kind in ("NegativeSyntaxTest11", "NegativeSyntaxTest"):
             for quad in graph.quads_for_pattern(None, _TYPE, ox.NamedNode(_MF + kind)):
                 path = _path(manifest, _one(graph, quad.subject, _MF + "action"))
-                found[_name(manifest, quad.subject)] = _text(path)
-    return found
+                results[_name(manifest, quad.subject)] = _text(path)
+    return results
 
 
 def from_turtle(text: str) -> tuple[Triple, ...]:
@@ -205,8 +205,8 @@ def _store(path: Path) -> ox.Store:
 
 
 def _one(graph: ox.Store, subject: object, predicate: str) -> object:
-    (found,) = _all(graph, subject, predicate)
-    return found
+    (result,) = _all(graph, subject, predicate)
+    return result
 
 
 def _all(graph: ox.Store, subject: object, predicate: str) -> list[object]:

@@ -122,16 +122,16 @@ def _wide(term: Term | None) -> bool:
 @given(expressions(), ROWS)
 def test_values_are_pyoxigraphs(expression: Expression, rows: list[Row]) -> None:
     rows = [row for row in rows if not _deviates(expression, row)]
-    found = list(map(row_expression(expression, PAIR), rows))
-    assert found == pyoxigraph_rows.evaluate(expression, PAIR, rows)
+    results = list(map(row_expression(expression, PAIR), rows))
+    assert results == pyoxigraph_rows.evaluate(expression, PAIR, rows)
 
 
 @pytest.mark.slow
 @given(expressions(), ROWS)
 def test_conditions_keep_what_pyoxigraph_keeps(expression: Expression, rows: list[Row]) -> None:
     rows = [row for row in rows if not _deviates(Call("!", (expression,)), row)]
-    found = list(map(row_condition(expression, PAIR), rows))
-    assert found == pyoxigraph_rows.holds(expression, PAIR, rows)
+    results = list(map(row_condition(expression, PAIR), rows))
+    assert results == pyoxigraph_rows.holds(expression, PAIR, rows)
 
 
 ORDERED = st.sampled_from((NUMBERS, STRINGS, DATES, DAYS)).flatmap(
@@ -142,8 +142,8 @@ ORDERED = st.sampled_from((NUMBERS, STRINGS, DATES, DAYS)).flatmap(
 @given(ORDERED, st.sampled_from(("<", ">", "<=", ">=", "=", "!=")))
 def test_comparisons_are_pyoxigraphs(rows: list[Row], operator: str) -> None:
     expression = Call(operator, (Var("a"), Var("b")))
-    found = list(map(row_condition(expression, PAIR), rows))
-    assert found == pyoxigraph_rows.holds(expression, PAIR, rows)
+    results = list(map(row_condition(expression, PAIR), rows))
+    assert results == pyoxigraph_rows.holds(expression, PAIR, rows)
 
 
 def _deviations() -> list[tuple[str, str, str]]:

@@ -118,16 +118,16 @@ def test_sums_of_doubles_are_rounded_once_whatever_the_order(numbers, random):
         expected = math.fsum(numbers)
     except OverflowError:
         return
-    found = aggregate("SUM", terms)
-    assert found == aggregate("SUM", shuffled)
-    assert found == written(Value(DOUBLE, expected + 0.0))
+    result = aggregate("SUM", terms)
+    assert result == aggregate("SUM", shuffled)
+    assert result == written(Value(DOUBLE, expected + 0.0))
 
 
 @given(st.fractions(), st.sampled_from([Fraction(0), Fraction(1, 10**30), Fraction(-1, 10**30)]))
 def test_a_float_of_32_bits_is_rounded_once(number, aside):
     exact = Fraction(1) + Fraction(1, 2**24) + aside if abs(number) < 1 else number
-    found = rounded(exact.numerator, exact.denominator, FLOAT)
-    assert found == single(found)
-    step = Fraction(2) ** -149 if not found else abs(Fraction(found)) / 2**23
-    for other in (found, single(float(Fraction(found) + step)), single(float(Fraction(found) - step))):
-        assert abs(Fraction(other) - exact) >= abs(Fraction(found) - exact)
+    result = rounded(exact.numerator, exact.denominator, FLOAT)
+    assert result == single(result)
+    step = Fraction(2) ** -149 if not result else abs(Fraction(result)) / 2**23
+    for other in (result, single(float(Fraction(result) + step)), single(float(Fraction(result) - step))):
+        assert abs(Fraction(other) - exact) >= abs(Fraction(result) - exact)

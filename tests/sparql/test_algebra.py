@@ -120,8 +120,8 @@ def test_exists_has_a_value():
     ],
 )
 def test_named_graphs(text: str, expected: list[str]):
-    found = rows(text, "a p z", w="a p b. b q w", v="b p c. c q x")
-    assert found == sorted(map(u, expected), key=str)
+    result = rows(text, "a p z", w="a p b. b q w", v="b p c. c q x")
+    assert result == sorted(map(u, expected), key=str)
 
 
 def test_ask_and_construct():

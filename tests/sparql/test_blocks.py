@@ -35,17 +35,17 @@ CONDITIONS: list[Expression] = [
 
 def one_by_one(patterns: list[TriplePattern], graph: list[Triple], start: Solution) -> list[Solution]:
     """The solutions that extend one: each triple tried for each pattern, in the order of the text."""
-    found = [start]
+    results = [start]
     for pattern in patterns:
         nodes = (pattern.subject, pattern.predicate, pattern.object)
         following = []
-        for solution in found:
+        for solution in results:
             for triple in graph:
                 bound = dict(solution)
                 if all(_agrees(node, term, bound) for node, term in zip(nodes, triple, strict=True)):
                     following.append(bound)
-        found = following
-    return found
+        results = following
+    return results
 
 
 def _agrees(node: object, term: Term, bound: Solution) -> bool:
@@ -54,7 +54,7 @@ def _agrees(node: object, term: Term, bound: Solution) -> bool:
 
 def bag(solutions: list[Solution]) -> Counter[frozenset[tuple[str, Term]]]:
     visible = ({name: term for name, term in solution.items() if not name.startswith("_:")} for solution in solutions)
-    return Counter(frozenset(each.items()) for each in visible)
+    return Counter(frozenset(item.items()) for item in visible)
 
 
 @examples(suite=60, prove=5000)
@@ -70,7 +70,7 @@ def test_a_block_gives_what_its_patterns_give_one_by_one(patterns, triples, cond
     expected = [
         solution
         for solution in one_by_one(patterns, graph, {})
-        if all(condition(each)(solution, None) for each in conditions)
+        if all(condition(entry)(solution, None) for entry in conditions)
     ]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(blocks, "LAZY_ROWS", first)
@@ -113,8 +113,8 @@ def test_what_is_left_is_evaluated_once_for_solutions_that_agree(monkeypatch):
 
     monkeypatch.setattr(blocks, "_candidates", counted)
     monkeypatch.setattr(blocks, "LAZY_ROWS", 1)
-    found = list(Block(BGP(tuple(patterns)), IndexedGraph(sensor + value), {}).solutions({}))
-    assert len(found) == 3 * 40 * 40
+    solutions = list(Block(BGP(tuple(patterns)), IndexedGraph(sensor + value), {}).solutions({}))
+    assert len(solutions) == 3 * 40 * 40
     assert looked < 600
 
 

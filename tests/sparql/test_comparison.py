@@ -97,8 +97,8 @@ def test_a_language_tag_is_the_same_in_any_case():
 
 @given(st.lists(st.sampled_from(SAMPLES), max_size=8))
 def test_ranks_decide_no_more_than_the_order(terms):
-    found = list(zip(terms, ranks(terms), strict=True))
-    for (one, (rank, decided)), (other, (place, _)) in product(found, repeat=2):
+    results = list(zip(terms, ranks(terms), strict=True))
+    for (one, (rank, decided)), (other, (place, _)) in product(results, repeat=2):
         step = ordered(one, other)
         if rank < place:
             assert step == -1

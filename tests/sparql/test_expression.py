@@ -36,7 +36,7 @@ def term(text):
     if text in ("true", "false"):
         return f'"{text}"^^<{XSD}boolean>'
     text = re.sub(r"\^\^xsd:(\w+)$", rf"^^<{XSD}\1>", text.replace("<xsd:", f"<{XSD}"))
-    return re.sub(r"\\u([0-9A-F]{4})|\\U([0-9A-F]{8})", lambda found: chr(int(found[1] or found[2], 16)), text)
+    return re.sub(r"\\u([0-9A-F]{4})|\\U([0-9A-F]{8})", lambda result: chr(int(result[1] or result[2], 16)), text)
 
 
 def cases(name):
@@ -56,11 +56,11 @@ def expressions(name):
     texts = list(dict.fromkeys(text for text, _, _ in cases(name)))
     columns = " ".join(f"({text} AS ?r{place})" for place, text in enumerate(texts))
     pattern = parse_sparql(f"PREFIX xsd: <{XSD}> SELECT {columns} {{}}").pattern.pattern
-    found = {}
+    results = {}
     while isinstance(pattern, Extend):
-        found[pattern.variable.name] = pattern.expression
+        results[pattern.variable.name] = pattern.expression
         pattern = pattern.pattern
-    return {text: found[f"r{place}"] for place, text in enumerate(texts)}
+    return {text: results[f"r{place}"] for place, text in enumerate(texts)}
 
 
 NAMES = sorted(path.stem for path in TABLES.glob("*.txt"))
@@ -78,13 +78,13 @@ def test_expressions_have_the_value_of_the_table(name):
     for text, expected, solution in cases(name):
         expression = parsed[text]
         names = tuple(solution)
-        found = {
+        rows = {
             evaluate(expression, solution),
             compiled(expression)(solution, None),
             row_expression(expression, names)(tuple(solution.values())),
         }
-        if found != {expected}:
-            wrong.append(f"{text} with {solution}: expected {expected}, got {found}")
+        if rows != {expected}:
+            wrong.append(f"{text} with {solution}: expected {expected}, got {rows}")
     assert not wrong, "\n".join(wrong)
 
 
@@ -105,17 +105,17 @@ def test_a_variable_may_be_absent_or_unbound():
 
 
 def test_exists_is_asked_with_the_solution_around_it():
-    asked = []
+    requests = []
 
     def exists(node, solution):
-        asked.append((node, dict(solution)))
+        requests.append((node, dict(solution)))
         return solution["x"] == ONE
 
     node = Exists(BGP(()))
     expression = Call("&&", (TRUE, Call("!", (node,))))
     assert not condition(expression)({"x": ONE}, exists)
     assert condition(expression)({"x": '"2"'}, exists)
-    assert asked == [(node, {"x": ONE}), (node, {"x": '"2"'})]
+    assert requests == [(node, {"x": ONE}), (node, {"x": '"2"'})]
     with pytest.raises(ValueError, match="EXISTS"):
         condition(node)({}, None)
 

@@ -63,7 +63,7 @@ def unasked(case: Case) -> str:
         match part:
             case al.Graph(pattern=al.BGP(patterns=())):
                 return "GRAPH ?g {}, which it joins before the group beside it"
-            case al.Group() if any(each.function == "GROUP_CONCAT" for _, each in part.aggregates):
+            case al.Group() if any(item.function == "GROUP_CONCAT" for _, item in part.aggregates):
                 return "GROUP_CONCAT, which joins all terms there"
             case al.Slice(pattern=al.Reduced()):
                 return "LIMIT of REDUCED, where the simple evaluator keeps all rows"
@@ -78,10 +78,10 @@ def outcome(other: Jena, case: Case) -> str:
         legal = legal_answers(case)
     except OpenError:
         return "open"
-    found = other.rows(sparql(case.form), tuple(lines(case.dataset)))
-    if isinstance(found, str):
-        return found.partition(":")[0] if found.startswith(BROKEN) else f"{sparql(case.form)}\n{found}"
-    rows = tuple(dict.fromkeys(found)) if isinstance(case.form, al.Construct) else found
+    result = other.rows(sparql(case.form), tuple(lines(case.dataset)))
+    if isinstance(result, str):
+        return result.partition(":")[0] if result.startswith(BROKEN) else f"{sparql(case.form)}\n{result}"
+    rows = tuple(dict.fromkeys(result)) if isinstance(case.form, al.Construct) else result
     return (
         "agreed" if agrees(legal, rows) else f"{sparql(case.form)}\nover {case.dataset}\nlegal {legal[0]}\nJena {rows}"
     )

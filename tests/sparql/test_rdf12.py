@@ -59,22 +59,22 @@ CASES = [
 @pytest.mark.parametrize(("text", "expected"), CASES)
 def test_rows(text: str, expected: str, evaluator: str) -> None:
     form = parse_sparql(PREFIXES + text)
-    found = EVALUATORS[evaluator](Case(form, Dataset(DATA, {})))
-    assert found is not None
-    assert sorted(found, key=str) == sorted(rows(expected), key=str)
+    result = EVALUATORS[evaluator](Case(form, Dataset(DATA, {})))
+    assert result is not None
+    assert sorted(result, key=str) == sorted(rows(expected), key=str)
 
 
 @pytest.mark.parametrize(("text", "expected"), CASES)
 def test_a_printed_query_means_the_same(text: str, expected: str) -> None:
     form = parse_sparql(sparql(parse_sparql(PREFIXES + text)))
-    found = EVALUATORS["definition"](Case(form, Dataset(DATA, {}))) or ()
-    assert sorted(found, key=str) == sorted(rows(expected), key=str)
+    expected_answers = EVALUATORS["definition"](Case(form, Dataset(DATA, {}))) or ()
+    assert sorted(expected_answers, key=str) == sorted(rows(expected), key=str)
 
 
 def test_triple_terms_are_constructed() -> None:
     form = parse_sparql(PREFIXES + "CONSTRUCT { ?s :says <<( ?s :q ?o )>> } { ?s :q ?o FILTER(!isTRIPLE(?o)) }")
-    found = EVALUATORS["definition"](Case(form, Dataset(DATA, {})))
-    assert found == (("<urn:x>", "<urn:says>", '<<( <urn:x> <urn:q> "hi"@en--ltr )>>'),)
+    expected_answers = EVALUATORS["definition"](Case(form, Dataset(DATA, {})))
+    assert expected_answers == (("<urn:x>", "<urn:says>", '<<( <urn:x> <urn:q> "hi"@en--ltr )>>'),)
     with pytest.raises(QueryError, match="a blank node in a triple term of a template"):
         parse_sparql(PREFIXES + "CONSTRUCT { ?s :says <<( _:b :q ?o )>> } { ?s :q ?o }")
 
@@ -82,8 +82,8 @@ def test_triple_terms_are_constructed() -> None:
 def test_order_puts_triple_terms_behind_literals_and_by_their_parts() -> None:
     form = parse_sparql(PREFIXES + "SELECT ?o { ?s ?p ?o } ORDER BY ?o")
     assert isinstance(form, al.Select)
-    found = EVALUATORS["definition"](Case(form, Dataset(DATA, {}))) or ()
-    terms: list[Term | None] = [row[0] for row in found]
+    expected_answers = EVALUATORS["definition"](Case(form, Dataset(DATA, {}))) or ()
+    terms: list[Term | None] = [row[0] for row in expected_answers]
     assert terms == ["<urn:w>", ONE, '"hi"@en--ltr', DATA[0][2], DATA[4][2]]
     assert [ordered(terms[3], other) for other in terms] == [1, 1, 1, 0, -1]
 

@@ -29,10 +29,10 @@ def by_pyoxigraph(text: str, content: str) -> list[tuple[str | None, ...]]:
 def rows_of(form: al.QueryForm, content: str) -> list[tuple[str | None, ...]]:
     store = ox.Store()
     store.extend(ox.Quad(*map(parse_term, triple)) for triple in triples(content))
-    found = store.query(sparql(restated(form)))
-    if isinstance(found, ox.QueryBoolean):
-        return [(f'"{str(bool(found)).lower()}"^^<http://www.w3.org/2001/XMLSchema#boolean>',)]
-    return sorted((tuple(map(str, row)) for row in found), key=str)
+    result = store.query(sparql(restated(form)))
+    if isinstance(result, ox.QueryBoolean):
+        return [(f'"{str(bool(result)).lower()}"^^<http://www.w3.org/2001/XMLSchema#boolean>',)]
+    return sorted((tuple(map(str, row)) for row in result), key=str)
 
 
 ONE = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
@@ -106,9 +106,9 @@ ONE = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
     ],
 )  # fmt: skip
 def test_as_sparql_defines_it(text: str, content: str, rows: list[tuple[str, ...]] | None) -> None:
-    found = answer(text, content)
-    assert found == rows if rows is not None else found[0][0].startswith('"true"')
-    assert by_pyoxigraph(text, content) == found
+    result = answer(text, content)
+    assert result == rows if rows is not None else result[0][0].startswith('"true"')
+    assert by_pyoxigraph(text, content) == result
 
 
 P, Q, R = "<urn:p>", "<urn:q>", "<urn:r>"

@@ -266,7 +266,7 @@ def test_operations_of_data_that_follow_each_other_are_read_together():
     assert len(operation.added) == 3_000
     text = f"{PREFIX} INSERT DATA {{ :a :p 1 }}; PREFIX b: <urn:b:> DELETE DATA {{ b:a :p TRUE . }};"
     mixed = read_update(text, UpdateContext(str))
-    assert [(len(each.added), len(each.removed)) for each in mixed] == [(1, 0), (0, 1)]
+    assert [(len(item.added), len(item.removed)) for item in mixed] == [(1, 0), (0, 1)]
 
 
 def test_triple_terms_in_data_and_templates():

@@ -84,9 +84,9 @@ class _Widening:
         names = _readable(pattern)
         wide = parts(pattern, self.pattern, lambda tree: self.expression(tree, names))
         if isinstance(wide, al.LeftJoin) and self._now("EXISTS"):
-            found = self._exists(names)
+            result = self._exists(names)
             wide = al.LeftJoin(
-                wide.left, wide.right, found if wide.condition is None else al.Call("&&", (found, wide.condition))
+                wide.left, wide.right, result if wide.condition is None else al.Call("&&", (result, wide.condition))
             )
         if isinstance(wide, al.Join | al.LeftJoin | al.Union | al.Filter) and self._now("GRAPH", 4):
             return al.Graph(self._draw(st.sampled_from(NAMES)), wide)

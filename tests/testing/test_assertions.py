@@ -55,9 +55,9 @@ def test_a_verdict_has_its_diagnosis_unless_it_is_not_asked_for():
 
 
 def test_a_diagnosis_that_takes_too_long_is_left_out_and_said():
-    found = verified(QUERY, [STREAM], OPEN_AT_THE_LEFT, explain=False)
+    explanation = verified(QUERY, [STREAM], OPEN_AT_THE_LEFT, explain=False)
     times = iter(range(0, 1000, 7))
-    verdict = diagnosed(found.run, found.stream, found.verdict, 20, lambda: next(times))
+    verdict = diagnosed(explanation.run, explanation.stream, explanation.verdict, 20, lambda: next(times))
     assert verdict.diagnosis is None
     assert verdict.cautions == (
         "No diagnosis: none was found within 20 s of CPU time (streamgauge explain takes longer).",
@@ -106,7 +106,7 @@ def test_an_element_that_is_none_is_refused_with_its_time():
 
 def test_elements_come_at_a_step():
     built = StreamBuilder("urn:in", {"": "urn:"}).every("2s", 3, lambda number: f":a :v {number} .", begin="1s")
-    assert [(each.time, each.sequence) for each in built] == [(1000, 0), (3000, 1), (5000, 2)]
+    assert [(element.time, element.sequence) for element in built] == [(1000, 0), (3000, 1), (5000, 2)]
     assert len(built) == len(built.triples) == 3
 
 

@@ -122,9 +122,9 @@ def test_fixtures_start_and_stop_servers(run, pytester):
 @pytest.mark.server
 def test_a_right_program_passes_or_is_skipped_with_its_sentence(certified):
     done = certified(MINIMAL)
-    found = done.parseoutcomes()
-    assert set(found) - {"warnings", "warning"} == {"passed", "skipped"}
-    assert found["passed"] > 1
+    parsed = done.parseoutcomes()
+    assert set(parsed) - {"warnings", "warning"} == {"passed", "skipped"}
+    assert parsed["passed"] > 1
     done.stdout.fnmatch_lines(["*refused: this engine reads SELECT with one triple pattern *"])
 
 
@@ -178,8 +178,8 @@ def test_a_listed_deviation_is_an_expected_failure_and_stale_once_mended(certifi
 @pytest.mark.server
 def test_a_program_that_is_set_up_wrongly_is_started_once(certified, pytester):
     done = certified(f"open({str(pytester.path / 'starts')!r}, 'a').write('.')\nimport a_module_that_is_not_there\n")
-    found = done.parseoutcomes()
-    assert found["failed"] > 1
+    parsed = done.parseoutcomes()
+    assert parsed["failed"] > 1
     assert len((pytester.path / "starts").read_text()) == 1
     done.stdout.fnmatch_lines(["*not set up rightly, so nothing is certified: *"])
 
@@ -216,8 +216,8 @@ def test_without_an_engine_nothing_is_certified(run):
 def test_the_plugin_imports_nothing_that_is_not_used():
     code = "import sys; import pytest; before = set(sys.modules); import streamgauge.testing.plugin; "
     code += "print(*sorted(name for name in set(sys.modules) - before))"
-    said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
-    assert set(said) == {
+    output = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert set(output) == {
         "streamgauge",
         "streamgauge.testing",
         "streamgauge.testing.plugin",

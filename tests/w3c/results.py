@@ -81,11 +81,11 @@ def _in_rdf(path: Path, base: str) -> Answer:
     def objects(subject: Term, name: str) -> list[Term]:
         return [item for one, predicate, item in triples if one == subject and predicate == f"<{_RS}{name}>"]
 
-    (found,) = sets
-    if truth := objects(found, "boolean"):
+    (result,) = sets
+    if truth := objects(result, "boolean"):
         return _boolean(truth[0].startswith('"true"'))
-    variables = tuple(sorted(item.strip('"') for item in objects(found, "resultVariable")))
-    solutions = objects(found, "solution")
+    variables = tuple(sorted(item.strip('"') for item in objects(result, "resultVariable")))
+    solutions = objects(result, "solution")
     indexes = {node: int(item.split('"')[1]) for node in solutions for item in objects(node, "index")}
     rows: list[Row] = []
     for solution in sorted(solutions, key=lambda node: indexes.get(node, 0)):
@@ -95,16 +95,16 @@ def _in_rdf(path: Path, base: str) -> Answer:
     return Answer(variables, tuple(rows), bool(indexes))
 
 
-def difference(wanted: Answer, found: Answer, lax: bool = False) -> str:
+def difference(wanted: Answer, result: Answer, lax: bool = False) -> str:
     """Empty when the answers are the same, else a sentence that shows the rows of each; ``lax`` ignores repetition."""
-    if set(wanted.variables) != set(found.variables):
-        return f"expected the columns {sorted(wanted.variables)}, got {sorted(found.variables)}"
-    at = [found.variables.index(name) for name in wanted.variables]
+    if set(wanted.variables) != set(result.variables):
+        return f"expected the columns {sorted(wanted.variables)}, got {sorted(result.variables)}"
+    at = [result.variables.index(name) for name in wanted.variables]
     left = [tuple(map(_comparable, row)) for row in wanted.rows]
-    right = [tuple(_comparable(row[place]) for place in at) for row in found.rows]
+    right = [tuple(_comparable(row[place]) for place in at) for row in result.rows]
     if lax or wanted.variables == _TRIPLE:
         left, right = list(dict.fromkeys(left)), list(dict.fromkeys(right))
-    if len(left) == len(right) and _matches(left, right, {}, wanted.ordered and found.ordered):
+    if len(left) == len(right) and _matches(left, right, {}, wanted.ordered and result.ordered):
         return ""
     return f"expected {_shown(left, right)}, got {_shown(right, left)}"
 
@@ -125,14 +125,14 @@ def _comparable(term: Term | None) -> Term | None:
     return f"{text}@{tag.lower()}" if mark and text.endswith('"') else value(term)
 
 
-def _matches(wanted: Sequence[Row], found: Sequence[Row], names: dict[Term, Term], ordered: bool) -> bool:
+def _matches(wanted: Sequence[Row], result: Sequence[Row], names: dict[Term, Term], ordered: bool) -> bool:
     """Whether each wanted row takes one of the others under one renaming of blank nodes."""
     if not wanted:
         return True
     first, tried = wanted[0], set[Row]()
-    for place, row in enumerate(found[:1] if ordered else found):
+    for place, row in enumerate(result[:1] if ordered else result):
         further = _renamed(first, row, names) if row not in tried else None
-        if further is not None and _matches(wanted[1:], [*found[:place], *found[place + 1 :]], further, ordered):
+        if further is not None and _matches(wanted[1:], [*result[:place], *result[place + 1 :]], further, ordered):
             return True
         tried.add(row)
     return False

@@ -63,7 +63,7 @@ INNER = triple_term((A, "<urn:p>", '"1.0"^^<http://www.w3.org/2001/XMLSchema#dec
 
 
 @pytest.mark.parametrize(
-    ("wanted", "found", "same"),
+    ("wanted", "result", "same"),
     [
         ([(A, B)], [("_:x", "_:y")], True),
         ([(A, B)], [("_:x", "_:x")], False),
@@ -77,9 +77,9 @@ INNER = triple_term((A, "<urn:p>", '"1.0"^^<http://www.w3.org/2001/XMLSchema#dec
         ([("<urn:a>", "<urn:b>")] * 2, [("<urn:a>", "<urn:b>")], False),
     ],
 )
-def test_comparison(wanted: list[tuple], found: list[tuple], same: bool) -> None:
+def test_comparison(wanted: list[tuple], result: list[tuple], same: bool) -> None:
     columns = ("x", "y")
-    assert (difference(Answer(columns, tuple(wanted)), Answer(columns, tuple(found))) == "") is same
+    assert (difference(Answer(columns, tuple(wanted)), Answer(columns, tuple(result))) == "") is same
     assert difference(Answer(("x", "z"), ()), Answer(columns, ())) != ""
 
 

@@ -106,7 +106,7 @@ def landmark_cases(draw: st.DrawFn, engine: str) -> WatchCase:
     windows = (StreamWindow(STREAM, Window(slide, slide, "landmark")),)
     query = draw(drawn.asked(windows, EVERY if draw(st.booleans()) else frozenset()))
     query = replace(query, r2s=draw(st.sampled_from([None, *sorted(semantics.r2s_able & frozenset(drawn.CQL))])))
-    stream, _ = draw(_streams(query, 1).filter(lambda found: found[1] is None))
+    stream, _ = draw(_streams(query, 1).filter(lambda result: result[1] is None))
     if semantics.period is not None:
         semantics = replace(semantics, period=draw(st.integers(1, 6)))
         query = replace(query, form=al.Select(ALL_FACTS, ("s", "p", "o")))
@@ -121,16 +121,16 @@ def landmark_cases(draw: st.DrawFn, engine: str) -> WatchCase:
 def _facts(stream: tuple[StreamElement, ...]) -> tuple[StreamElement, ...]:
     """The elements from 1970 on, in order of time, each triple once: a store of facts has one end for each."""
     seen: set[Triple] = set()
-    found: list[StreamElement] = []
-    first = min((each.time for each in stream), default=0)
-    for each in sorted(stream, key=lambda one: one.time):
-        added = tuple(triple for triple in each.added if triple not in seen)
+    results: list[StreamElement] = []
+    first = min((element.time for element in stream), default=0)
+    for element in sorted(stream, key=lambda one: one.time):
+        added = tuple(triple for triple in element.added if triple not in seen)
         seen.update(added)
-        time = each.time - first + abs(first) % 1_000_000
-        until = None if each.until is None else time + each.until - each.time
+        time = element.time - first + abs(first) % 1_000_000
+        until = None if element.until is None else time + element.until - element.time
         if added:
-            found.append(StreamElement(each.stream, time, len(found), added, (), until))
-    return tuple(found)
+            results.append(StreamElement(element.stream, time, len(results), added, (), until))
+    return tuple(results)
 
 
 @st.composite
@@ -206,7 +206,7 @@ def unmatched(draw: st.DrawFn) -> UnmatchedCase:
     clocked = bool(semantics.report & {Report.WINDOW_CLOSE, Report.PERIODIC}) or semantics.tick is Tick.TIME
     counts = any(window.window.kind == "count" for window in case.query.windows)
     more: list[StreamElement] = []
-    copies = Counter(triple for each in case.stream for triple in each.added)
+    copies = Counter(triple for element in case.stream for triple in element.added)
     for number, window in enumerate(case.stream):
         own = any(copies[triple] == 1 for triple in window.added)
         changes = Report.CONTENT_CHANGE in semantics.report
@@ -220,7 +220,7 @@ def unmatched(draw: st.DrawFn) -> UnmatchedCase:
         else:
             at = draw(st.integers(0, len(window.added)))
             more.append(replace(window, added=(*window.added[:at], triple, *window.added[at:])))
-    return UnmatchedCase(case, tuple(replace(each, sequence=number) for number, each in enumerate(more)))
+    return UnmatchedCase(case, tuple(replace(element, sequence=number) for number, element in enumerate(more)))
 
 
 EVERY = frozenset(OPERATORS)
@@ -228,7 +228,7 @@ EVERY = frozenset(OPERATORS)
 
 def _constant(query: ContinuousQuery) -> bool:
     """Whether every triple pattern has a constant predicate."""
-    groups = [each for each in every_pattern(query.form.pattern) if isinstance(each, al.BGP)]
+    groups = [item for item in every_pattern(query.form.pattern) if isinstance(item, al.BGP)]
     groups += [
         inner
         for pattern in every_pattern(query.form.pattern)
@@ -244,20 +244,20 @@ def _constant(query: ContinuousQuery) -> bool:
 @st.composite
 def mutated(draw: st.DrawFn, answers: list[Answer]) -> list[Answer]:
     """Answers as they are, or with one lost, sent twice, with fewer or other rows, or at another instant."""
-    found = list(answers)
+    results = list(answers)
     for _ in range(draw(st.integers(0, 2))):
-        if not found:
+        if not results:
             break
-        at, other = draw(st.integers(0, len(found) - 1)), draw(st.integers(0, len(found) - 1))
+        at, other = draw(st.integers(0, len(results) - 1)), draw(st.integers(0, len(results) - 1))
         match draw(st.integers(0, 4)):
             case 0:
-                del found[at]
+                del results[at]
             case 1:
-                found.insert(at, found[at])
+                results.insert(at, results[at])
             case 2:
-                found[at] = replace(found[at], added=found[at].added[1:])
+                results[at] = replace(results[at], added=results[at].added[1:])
             case 3:
-                found[at] = replace(found[at], added=found[other].added)
+                results[at] = replace(results[at], added=results[other].added)
             case _:
-                found[at] = replace(found[at], instant=found[other].instant)
-    return found
+                results[at] = replace(results[at], instant=results[other].instant)
+    return results

@@ -159,6 +159,8 @@ def test_a_report_that_is_silent_stays_so_beside_a_literal_that_not_all_engines_
             (3, (("<urn:a>", "<urn:value>", one),)),
         ]
         elements = [StreamElement("urn:in", time, number, added) for number, (time, added) in enumerate(held)]
-        found = verify(text, elements, answers=answers, explain=False, semantics=semantics, t0=-1, advance_to=4)
-        counts.add((found.judgement, found.precision, found.recall, found.missed, found.surplus))
+        explanation = verify(text, elements, answers=answers, explain=False, semantics=semantics, t0=-1, advance_to=4)
+        counts.add(
+            (explanation.judgement, explanation.precision, explanation.recall, explanation.missed, explanation.surplus)
+        )
     assert len(counts) == 1

@@ -88,8 +88,8 @@ def test_where_time_ends():
 
 def test_a_stream_of_today_begins_where_it_is():
     base = 1_700_000_003_000
-    found = counts(watch(COUNT, [(base + time, triples) for time, triples in PAIRS]))
-    assert found == [(base + 2000, 2), (base + 7000, 5), (base + 12_000, 5)]
+    result = counts(watch(COUNT, [(base + time, triples) for time, triples in PAIRS]))
+    assert result == [(base + 2000, 2), (base + 7000, 5), (base + 12_000, 5)]
 
 
 @pytest.mark.parametrize(
@@ -130,8 +130,8 @@ def test_files_by_path_and_by_stream_iri(tmp_path):
 def test_several_streams(merge):
     a = [(t * 1000, f"<urn:s{t}> <urn:p> <urn:o> .") for t in range(0, 12, 2)]
     b = [(t * 1000, f"<urn:s{t}> <urn:q> <urn:o> .") for t in range(0, 12, 3)]
-    found = watch(TWO, {"urn:a": a, "urn:b": b}, merge=merge, lateness="1m" if merge else None)
-    assert [(answer.instant, answer.added) for answer in found] == [
+    result = watch(TWO, {"urn:a": a, "urn:b": b}, merge=merge, lateness="1m" if merge else None)
+    assert [(answer.instant, answer.added) for answer in result] == [
         (5000, (("<urn:s0>",),)),
         (10_000, (("<urn:s6>",),)),
         (15_000, ()),
@@ -139,9 +139,9 @@ def test_several_streams(merge):
 
 
 def test_several_queries_by_name():
-    found = list(watch({"count": COUNT, "rows": COUNT.replace("(COUNT(*) AS ?n)", "?s")}, PAIRS))
-    assert [(name, len(answer.added)) for name, answer in found if name == "count"] == [("count", 1)] * 3
-    assert [len(answer.added) for name, answer in found if name == "rows"] == [5, 5, 2]
+    results = list(watch({"count": COUNT, "rows": COUNT.replace("(COUNT(*) AS ?n)", "?s")}, PAIRS))
+    assert [(name, len(answer.added)) for name, answer in results if name == "count"] == [("count", 1)] * 3
+    assert [len(answer.added) for name, answer in results if name == "rows"] == [5, 5, 2]
 
 
 def test_late_elements_are_counted_and_left_out():
@@ -206,12 +206,12 @@ def test_asynchronously():
             yield pair
 
     async def run():
-        found = [answer async for answer in awatch(COUNT, source())]
+        result = [answer async for answer in awatch(COUNT, source())]
         plain = [answer async for answer in streamgauge.awatch(COUNT, PAIRS)]
-        return found, plain
+        return result, plain
 
-    found, plain = asyncio.run(run())
-    assert counts(found) == counts(plain) == [(5000, 5), (10_000, 5), (15_000, 2)]
+    result, plain = asyncio.run(run())
+    assert counts(result) == counts(plain) == [(5000, 5), (10_000, 5), (15_000, 2)]
 
 
 def test_leaving_an_asynchronous_watch_ends_it():
@@ -388,29 +388,29 @@ def test_the_answers_are_those_of_the_engine_from_its_own_t0_without_the_ones_be
     query = ContinuousQuery(SIMPLE, over)
     later = data.draw(st.sampled_from([0, 7, 1000, 12_345]))
     elements = [
-        replace(each, time=each.time + later, until=each.until and each.until + later) for each in _own(data, over)
+        replace(entry, time=entry.time + later, until=entry.until and entry.until + later) for entry in _own(data, over)
     ]
     if meaningless(query, chosen) or load("live").refuse(query, chosen) or not elements:
         return
     end = elements[-1].time + 5
-    found = list(watch(query, elements, semantics=chosen, end=end))
+    results = list(watch(query, elements, semantics=chosen, end=end))
     session = load("live").start(query, chosen, (plain := []).append)
     for element in elements:
         session.push(element)
     session.advance(end)
-    if found != plain:
+    if results != plain:
         first = elements[0].time - (chosen.lateness or 0)
-        first += 1 if clocked(chosen) and all(each.window.kind != "count" for each in over) else 0
-        assert [_unmoved(a, over) for a in found] == [_unmoved(a, over) for a in plain if a.instant >= first]
+        first += 1 if clocked(chosen) and all(entry.window.kind != "count" for entry in over) else 0
+        assert [_unmoved(a, over) for a in results] == [_unmoved(a, over) for a in plain if a.instant >= first]
 
 
 def _own(data, over: tuple[StreamWindow, ...]):
-    return [each for each in data.draw(streams()) if each.stream in {one.stream for one in over}]
+    return [entry for entry in data.draw(streams()) if entry.stream in {one.stream for one in over}]
 
 
 def _unmoved(answer, over):
     """A landmark window, and a count-based one before its first triple, names t0, which was moved."""
-    names_t0 = any(each.window.kind != "time" for each in over)
+    names_t0 = any(entry.window.kind != "time" for entry in over)
     return replace(answer, scope=None if names_t0 else answer.scope, added=tuple(sorted(answer.added)))
 
 

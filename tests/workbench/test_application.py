@@ -26,9 +26,9 @@ def guarded(tmp_path):
 
 
 def test_the_front_page_leads_to_every_room(bench):
-    found = bench.get("/", headers=HTML).text
+    result = bench.get("/", headers=HTML).text
     for name in ("runs",):
-        assert f'href="/{name}/"' in found
+        assert f'href="/{name}/"' in result
         assert bench.get(f"/{name}/", headers=HTML).status_code == 200
 
 

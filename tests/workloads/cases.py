@@ -31,11 +31,11 @@ class Case(NamedTuple):
 
 def digest(table: pa.Table) -> str:
     """The first 16 digits of the SHA-256 of a table's rows, cells separated by tabs."""
-    found = sha256()
+    result = sha256()
     for batch in table.to_batches():
         for row in zip(*(column.to_pylist() for column in batch.columns), strict=True):
-            found.update(("\t".join(map(str, row)) + "\n").encode())
-    return found.hexdigest()[:16]
+            result.update(("\t".join(map(str, row)) + "\n").encode())
+    return result.hexdigest()[:16]
 
 
 STREAMS = (

@@ -44,15 +44,15 @@ def test_static_triples_differ():
 
 
 def test_every_sensor_has_a_stream_and_reads_once_an_interval():
-    found = elements(**SMALL)
-    assert [element.sequence for element in found] == list(range(len(found)))
-    assert all(before.time <= after.time for before, after in pairwise(found))
-    per_stream = Counter(element.stream.removeprefix("http://ex.org/city/") for element in found)
+    result = elements(**SMALL)
+    assert [element.sequence for element in result] == list(range(len(result)))
+    assert all(before.time <= after.time for before, after in pairwise(result))
+    per_stream = Counter(element.stream.removeprefix("http://ex.org/city/") for element in result)
     assert Counter(name.split("-")[0] for name in per_stream) == {
         "traffic": 5, "parking": 3, "pollution": 2, "user": 4, "weather": 1,
     }  # fmt: skip
     assert set(per_stream.values()) <= {20, 21}
-    sizes = {element.stream.split("/")[-1].split("-")[0]: len(element.added) for element in found}
+    sizes = {element.stream.split("/")[-1].split("-")[0]: len(element.added) for element in result}
     assert sizes == {"traffic": 12, "parking": 4, "pollution": 4, "weather": 12, "user": 6}
 
 
@@ -80,8 +80,8 @@ def files(tmp_path):
 
 
 def test_citybenchs_files_are_read(files):
-    found = elements(data=", ".join(map(str, files.values())), interval="10m", speedup=60)
-    read = [(element.time, element.stream.removeprefix("http://ex.org/city/"), values(element)) for element in found]
+    result = elements(data=", ".join(map(str, files.values())), interval="10m", speedup=60)
+    read = [(element.time, element.stream.removeprefix("http://ex.org/city/"), values(element)) for element in result]
     assert read == [
         (0, "parking-1", ["9"]),
         (0, "user-1", ["56.125", "10.25"]),
@@ -101,8 +101,8 @@ def values(element):
 def test_two_files_of_a_kind_are_two_sensors(files, tmp_path):
     other = tmp_path / "other.stream"
     other.write_text(ROAD.replace(",12,", ",13,"))
-    found = elements(data=f"{other},{files['road']}")
-    first = {element.stream[-1]: values(element)[0] for element in reversed(found)}
+    result = elements(data=f"{other},{files['road']}")
+    first = {element.stream[-1]: values(element)[0] for element in reversed(result)}
     assert first == {"1": "13", "2": "12"}
     assert CITY.static_plan(1, data=f"{other},{files['road']}", static_triples=100).table().num_rows == 100
 

@@ -106,7 +106,7 @@ def answered(query: ContinuousQuery, elements, advance: int, semantics: Semantic
 def test_every_query_is_tried_on_a_small_stream():
     tried = {(small.workload, name) for small, name in CASES}
     known = {(name, query) for name in workloads.names() for query in workloads.queries(workloads.load(name))}
-    assert tried | {each for each in known if each[0] in ("csrbench", *STANDING)} == known
+    assert tried | {entry for entry in known if entry[0] in ("csrbench", *STANDING)} == known
 
 
 @pytest.mark.slow

@@ -49,10 +49,10 @@ def on_spark(spark, chosen: list[TablePlan], partitions: int) -> list[pa.Table]:
         )
         for number, plan in enumerate(chosen)
     ]
-    found = frames[0]
-    for each in frames[1:]:
-        found = found.unionAll(each)
-    table = found.toArrow().sort_by([("case", "ascending"), ("at", "ascending")])
+    result = frames[0]
+    for entry in frames[1:]:
+        result = result.unionAll(entry)
+    table = result.toArrow().sort_by([("case", "ascending"), ("at", "ascending")])
     numbers = table.column("case").to_numpy()
     return [table.filter(pa.array(numbers == number)).drop_columns(["case", "at"]) for number in range(len(chosen))]
 
@@ -112,14 +112,14 @@ def test_small_tables_are_made_here_and_written_as_they_are(tmp_path):
 
 
 def test_large_tables_are_made_on_spark(monkeypatch):
-    asked = []
+    requests = []
     monkeypatch.setattr(
-        workloads.load("weather"), "generate", lambda spark, seed, **given: asked.append((spark, given))
+        workloads.load("weather"), "generate", lambda spark, seed, **item: requests.append((spark, item))
     )
     weather, large = workloads.load("weather"), {"stations": 10_000, "duration": "60s"}
     Maker(lambda: "spark").stream(weather, 1, large)
     Maker(lambda: "spark", always=True).stream(weather, 1, SMALL)
-    assert asked == [("spark", {"partitions": None, **given}) for given in (large, SMALL)]
+    assert requests == [("spark", {"partitions": None, **item}) for item in (large, SMALL)]
     assert isinstance(Maker(no_spark).stream(weather, 1, {"stations": 1000}), TablePlan)
     assert LOCAL_ROWS == 1_000_000
 

@@ -27,31 +27,31 @@ def test_another_seed_gives_other_rows():
 
 
 def test_each_update_says_all_that_is_on_the_boards_until_the_next():
-    found = elements(**SMALL)
-    assert [element.sequence for element in found] == list(range(len(found)))
-    sizes = {time: len(list(group)) for time, group in groupby(found, key=lambda element: element.time)}
+    result = elements(**SMALL)
+    assert [element.sequence for element in result] == list(range(len(result)))
+    sizes = {time: len(list(group)) for time, group in groupby(result, key=lambda element: element.time)}
     assert list(sizes) == [0, 5000, 10_000, 15_000, 20_000, 25_000, 30_000]
     assert all(abs(size - 60) <= 3 for size in sizes.values())
-    assert {element.until - element.time for element in found} == {5000}
-    assert {tuple(triple[1].split("#")[1] for triple in element.added) for element in found} == {
+    assert {element.until - element.time for element in result} == {5000}
+    assert {tuple(triple[1].split("#")[1] for triple in element.added) for element in result} == {
         ("delay>", "platform>")
     }
 
 
 def test_by_default_a_board_is_that_of_the_recorded_station():
-    found = elements(duration="10m", update="1m")
-    boards = Counter(element.time for element in found)
+    result = elements(duration="10m", update="1m")
+    boards = Counter(element.time for element in result)
     assert 18 <= sum(boards.values()) / len(boards) <= 21
 
 
 @pytest.mark.slow
 def test_as_many_delays_and_platforms_change_as_is_said():
     given = {"per_hour": 600, "ahead": "1h", "duration": "60s", "update": "2s", "platform_changes": 0.05}
-    found = elements(delay_changes=0.2, **given)
+    result = elements(delay_changes=0.2, **given)
     by_departure = {}
-    for element in found:
+    for element in result:
         by_departure.setdefault(element.added[0][0], []).append([triple[2] for triple in element.added])
-    pairs = [pair for said in by_departure.values() for pair in pairwise(said)]
+    pairs = [pair for item in by_departure.values() for pair in pairwise(item)]
     delays, platforms = (sum(a[i] != b[i] for a, b in pairs) / len(pairs) for i in (0, 1))
     assert 0.14 < delays < 0.22  # a delay of 0 is not shortened
     assert 0.04 < platforms < 0.06
@@ -61,7 +61,7 @@ def test_as_many_delays_and_platforms_change_as_is_said():
 
 def test_boards_move_on_faster():
     slow, fast = (elements(duration="10m", update="1m", speedup=n) for n in (1, 60))
-    seen = [len({element.added[0][0] for element in found}) for found in (slow, fast)]
+    seen = [len({element.added[0][0] for element in item}) for item in (slow, fast)]
     assert seen[1] > 5 * seen[0]
 
 
@@ -88,8 +88,8 @@ def test_the_papers_size():
     [("none", 0), ("delay", 1), ("routeLabel, delay", 2), ("delay,platform,departureTime,headSign,routeLabel", 5)],
 )
 def test_what_is_dynamic_is_chosen(dynamic, renewed):
-    found = elements(**SMALL, dynamic=dynamic)
-    assert {len(element.added) for element in found} == ({renewed} if renewed else set())
+    result = elements(**SMALL, dynamic=dynamic)
+    assert {len(element.added) for element in result} == ({renewed} if renewed else set())
     assert len({predicate for _, predicate, _ in static(**SMALL, dynamic=dynamic)}) == 6 - renewed
 
 

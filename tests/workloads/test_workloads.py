@@ -115,4 +115,4 @@ def test_what_is_no_instant_is_refused(text):
 @pytest.mark.parametrize("name", workloads.names())
 def test_the_documentation_names_every_parameter(name: str) -> None:
     text = (Path(__file__).resolve().parents[2] / "docs" / "workloads.md").read_text(encoding="utf-8")
-    assert [each for each in workloads.load(name).PARAMETERS if f"`{each}`" not in text] == []
+    assert [item for item in workloads.load(name).PARAMETERS if f"`{item}`" not in text] == []

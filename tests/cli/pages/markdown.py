@@ -57,7 +57,7 @@ def page_blocks(page: Path) -> list[Block]:
 
 def read_blocks(name: str, text: str) -> list[Block]:
     """The blocks of a page's text."""
-    found: list[Block] = []
+    results: list[Block] = []
     marks: dict[str, str] = {}
     lines = enumerate(text.splitlines(), 1)
     for number, line in lines:
@@ -73,11 +73,11 @@ def read_blocks(name: str, text: str) -> list[Block]:
                 inside.append(inner.removeprefix(indent))
             else:
                 raise ValueError(f"{name}:{number}: the block has no end")
-            found.append(Block(name, number, fence[2], "\n".join(inside) + "\n", marks))
+            results.append(Block(name, number, fence[2], "\n".join(inside) + "\n", marks))
             marks = {}
         elif line.strip():
             marks = {}
-    return found
+    return results
 
 
 def complaint(block: Block, before: Block | None, commands: str) -> str | None:

@@ -72,7 +72,7 @@ class Line:
 def lines_of(text: str) -> list[Line]:
     """The commands of a block, one each line of it; a line that ends with a backslash goes on."""
     joined = text.replace("\\\n", " ")
-    return [each for each in map(_line, joined.splitlines()) if each.text]
+    return [item for item in map(_line, joined.splitlines()) if item.text]
 
 
 def _line(text: str) -> Line:
@@ -96,14 +96,14 @@ def _split(text: str) -> tuple[str, str]:
 
 def console(text: str) -> list[tuple[str, str]]:
     """Each command of a block of `$ command` lines with the output that is shown below it."""
-    found: list[tuple[str, str]] = []
+    results: list[tuple[str, str]] = []
     for line in text.splitlines(keepends=True):
         if line.startswith("$ "):
-            found.append((line[2:], ""))
+            results.append((line[2:], ""))
         else:
-            command, shown = found.pop()
-            found.append((command, shown + line))
-    return found
+            command, shown = results.pop()
+            results.append((command, shown + line))
+    return results
 
 
 def same(shown: str, said: str) -> bool:
@@ -267,8 +267,8 @@ class Shell:
 
 def _subscribers(channel: str) -> list[str]:
     """The names of a channel's subscribers, of the broker at its own port; none while there is no channel."""
-    with suppress(HTTPError), urlopen(f"http://127.0.0.1:4200/channels/{channel}/subscribers") as found:
-        return [each["subscriber"] for each in json.load(found)["subscribers"]]
+    with suppress(HTTPError), urlopen(f"http://127.0.0.1:4200/channels/{channel}/subscribers") as result:
+        return [entry["subscriber"] for entry in json.load(result)["subscribers"]]
     return []
 
 

@@ -18,7 +18,7 @@ def test_every_match_is_a_row_once():
     elements = tuple(weather(20, 20))
     answers = said("cqels", asked(), CQELS_1, elements, 20_000)
     above = [element for element in elements if float(element.added[2][2].split('"')[1]) > 50]
-    assert [answer.added for answer in answers] == [((each.added[0][0], each.added[2][2]),) for each in above]
+    assert [answer.added for answer in answers] == [((item.added[0][0], item.added[2][2]),) for item in above]
     assert {answer.instant for answer in answers} == {None}
 
 
@@ -28,8 +28,8 @@ def test_an_aggregate_is_sent_again_for_every_match():
     answers = said("cqels", asked(AVERAGE), CQELS_1, elements, 5000)
     values = [value for element in elements if (value := float(element.added[2][2].split('"')[1])) > 50]
     means = [sum(values[: number + 1]) / (number + 1) for number in range(len(values))]
-    found = [float(answer.added[0][0].split('"')[1]) for answer in answers]
-    assert found == pytest.approx(means, rel=1e-5)
+    results = [float(answer.added[0][0].split('"')[1]) for answer in answers]
+    assert results == pytest.approx(means, rel=1e-5)
 
 
 def test_an_aggregate_over_a_single_pattern_is_over_nothing():

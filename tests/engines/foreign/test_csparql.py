@@ -80,7 +80,7 @@ def test_by_the_wall_clock_the_last_windows_close_after_the_input():
     lines = run([encode_task(task), *map(encode_element, weather(20, 1))]).splitlines()
     answers = [decode_output(line) for line in lines[1:]]
     assert {answer.instant for answer in answers} == {None}
-    above = {each.added[0][0] for each in weather(20, 1) if float(each.added[2][2].split('"')[1]) > 50}
+    above = {item.added[0][0] for item in weather(20, 1) if float(item.added[2][2].split('"')[1]) > 50}
     assert {row[0] for answer in answers for row in answer.added} == above
 
 

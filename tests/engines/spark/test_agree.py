@@ -43,7 +43,7 @@ def cut(draw, elements):
 @settings(max_examples=FEW, phases=(Phase.explicit, Phase.reuse, Phase.generate))  # to shrink takes minutes
 @given(st.data())
 def test_drawn_batches_say_what_the_definition_says(spark, data):
-    timed = windows().filter(lambda given: all(each.window.kind != "count" for each in given))
+    timed = windows().filter(lambda given: all(item.window.kind != "count" for item in given))
     query = data.draw(asked(data.draw(timed)))
     report = data.draw(
         st.sampled_from([{Report.WINDOW_CLOSE}, {Report.WINDOW_CLOSE, Report.NON_EMPTY}, {Report.PERIODIC}])
@@ -77,6 +77,6 @@ def agree(spark, query, chosen, elements, cuts):
         assume(False)
     with tempfile.TemporaryDirectory() as root:
         answers, late = said(spark, query, chosen, cuts, 24, Path(root))
-    reports = [((each.due.instant, (each.due.start, each.due.end)), Counter(each.rows)) for each in wanted]
+    reports = [((report.due.instant, (report.due.start, report.due.end)), Counter(report.rows)) for report in wanted]
     assert by_report(answers, chosen.grain, operator(query, chosen)) == reports
     assert late == len(admit(elements, chosen, query.windows, t0)[1])

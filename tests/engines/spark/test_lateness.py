@@ -63,8 +63,8 @@ def test_elements_are_late_as_the_definition_says_however_rows_are_cut(tmp_path,
     assert came.rows == came.counted[0] == sum(len(one.added) for one in own)
     assert (came.first, came.last) == (min(one.time for one in own), max(one.time for one in own))
     assert came.stream == (STREAM if len(own) == len(elements) else None)
-    found = came.late(LateRule(Closes(asked, semantics, 0), None), None)
-    assert found.tolist() == late_by_definition(elements, asked, semantics)
+    result = came.late(LateRule(Closes(asked, semantics, 0), None), None)
+    assert result.tolist() == late_by_definition(elements, asked, semantics)
 
 
 def test_a_stream_whose_files_are_in_order_is_looked_at_once(tmp_path, monkeypatch):

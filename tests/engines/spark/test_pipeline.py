@@ -62,8 +62,8 @@ def landed(root: Path, text: str = CAME, first: int = 0) -> None:
 
 
 def answers(root: Path):
-    found = read_run(root / "answers", parse)
-    return [(answer.scope, Counter(answer.added)) for answer in found.answers], found.header
+    parsed = read_run(root / "answers", parse)
+    return [(answer.scope, Counter(answer.added)) for answer in parsed.answers], parsed.header
 
 
 def test_a_folder_of_files_is_answered_once_and_again_not_at_all(spark, tmp_path):
@@ -92,19 +92,21 @@ def test_a_folder_of_files_is_answered_once_and_again_not_at_all(spark, tmp_path
 )
 def test_without_a_t0_a_job_begins_where_query_and_verify_do(spark, tmp_path, start, operator):
     text = TEXT.format(operator=operator, size=1).replace("STEP PT1S", "STEP PT0.4S")
-    elements = [replace(each, time=start + each.time) for each in stream("2600: a p b. | 2900: b p c. | 4600: c p d.")]
+    elements = [
+        replace(element, time=start + element.time) for element in stream("2600: a p b. | 2900: b p c. | 4600: c p d.")
+    ]
     write_stream(elements, tmp_path / "stream.nq")
     semantics = replace(YABENCH, lateness=0)
     place = {"source": str(tmp_path / "stream.nq"), "sink": str(tmp_path / "answers"), "drain": True, "moves": True}
     run(spark, Job(parse(text), text, "rspql", semantics, checkpoint=tmp_path / "checkpoint", **place), lambda _: None)
-    found = read_run(tmp_path / "answers", parse)
+    parsed = read_run(tmp_path / "answers", parse)
     watched = watch(text, elements, semantics=semantics)
-    assert [(one.instant, Counter(one.added)) for one in found.answers] == [
+    assert [(one.instant, Counter(one.added)) for one in parsed.answers] == [
         (one.instant, Counter(one.added)) for one in watched
     ]
-    assert found.answers[0].instant >= elements[0].time
-    assert check(found).judgement is Judgement.RIGHT
-    assert verify(text, elements, answers=found.answers, semantics=semantics).judgement is Judgement.RIGHT
+    assert parsed.answers[0].instant >= elements[0].time
+    assert check(parsed).judgement is Judgement.RIGHT
+    assert verify(text, elements, answers=parsed.answers, semantics=semantics).judgement is Judgement.RIGHT
 
 
 def test_folders_may_be_named_like_patterns(spark, tmp_path):

@@ -62,8 +62,8 @@ def agree(spark, text: str, kinds, root) -> None:
     query, cuts = parse(text), [batch(number, kind) for number, kind in enumerate(kinds)]
     upto = 1000 * len(cuts)
     answers, _ = said(configured(spark), query, SEMANTICS, cuts, upto, root)
-    wanted = expected([each for cut in cuts for each in cut], query, SEMANTICS, upto, 0)
-    assert [sorted(answer.added) for answer in answers] == [sorted(each.rows) for each in wanted]
+    wanted = expected([item for cut in cuts for item in cut], query, SEMANTICS, upto, 0)
+    assert [sorted(answer.added) for answer in answers] == [sorted(item.rows) for item in wanted]
     assert any(answer.added for answer in answers)
 
 
@@ -122,8 +122,8 @@ def test_a_kept_plan_reads_the_files_of_now(spark, tmp_path, contents):
     for names in contents:
         pq.write_table(pa.table({"name": pa.array(list(names), pa.string())}), tmp_path / "now.parquet")
         own.catalog.refreshTable("kept_plan")
-        found = {row["name"]: (row["count"], row["again"]) for row in plan.rows().to_pylist()}
-        assert found == {name: (count, count) for name, count in Counter(names).items()}
+        results = {row["name"]: (row["count"], row["again"]) for row in plan.rows().to_pylist()}
+        assert results == {name: (count, count) for name, count in Counter(names).items()}
 
 
 def test_the_first_report_is_rehearsed_for_nobody(spark, compiled, tmp_path):
@@ -131,11 +131,11 @@ def test_the_first_report_is_rehearsed_for_nobody(spark, compiled, tmp_path):
     query, first, rest, answers = parse(PLAIN), batch(0, "float"), [batch(1, "float"), batch(2, "float")], []
     emitted = Emitted(query, SEMANTICS, answers.append)
     batches = Batches(configured(spark), query, SEMANTICS, tmp_path / "checkpoint", emitted, rehearsals=2)
-    for number, elements in enumerate([[each] for each in first] + rest):
+    for number, elements in enumerate([[item] for item in first] + rest):
         assert (not answers, compiled) == (number < 4, [1] if number else [])
         batches(landed(spark, elements, tmp_path / f"{number:03}.parquet"), number)
     batches.drain(3000)
     wanted = expected([*first, *rest[0], *rest[1]], query, SEMANTICS, 3000, 0)
-    assert [sorted(answer.added) for answer in answers] == [sorted(each.rows) for each in wanted]
+    assert [sorted(answer.added) for answer in answers] == [sorted(item.rows) for item in wanted]
     assert compiled == [1]
     assert batches.state.sent == len(wanted)

@@ -22,21 +22,21 @@ def asked(size: int = 2, slide: int = 1):
 
 
 def answered(query, semantics, elements, advance):
-    found = []
-    session = load("spark").start(query, semantics, found.append)
+    results = []
+    session = load("spark").start(query, semantics, results.append)
     for element in elements:
         session.push(element)
     session.advance(advance)
     session.close()
-    return [(answer.instant, answer.scope, answer.added) for answer in found], session.late
+    return [(answer.instant, answer.scope, answer.added) for answer in results], session.late
 
 
 @pytest.mark.usefixtures("spark")
 def test_late_elements_are_counted_and_left_out():
     came = stream("0: a p b. | 3500: b p c. | 900: c p d. | 2900: d p e. | 4100: e p f.")
-    found, late = answered(asked(), Semantics("bounded", lateness=1000), came, 4000)
+    result, late = answered(asked(), Semantics("bounded", lateness=1000), came, 4000)
     assert late == 1
-    assert found == [
+    assert result == [
         (2000, (0, 2000), (("<urn:a>", "<urn:b>"),)),
         (3000, (1000, 3000), (("<urn:d>", "<urn:e>"),)),
         (4000, (2000, 4000), (("<urn:b>", "<urn:c>"), ("<urn:d>", "<urn:e>"))),

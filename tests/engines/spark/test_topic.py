@@ -53,8 +53,8 @@ def test_a_start_goes_on_behind_the_last_offset(spark, topic, tmp_path, parts):
     header = read_run(tmp_path / "answers", parse).header
     came = list(elements(tmp_path / "checkpoint" / "landed"))
     due = expected(came, header.query, header.semantics, header.advanced_to, 0)
-    assert answers(tmp_path)[0] == [((each.due.start, each.due.end), Counter(each.rows)) for each in due]
-    assert sum(len(each.rows) for each in due) == 40
+    assert answers(tmp_path)[0] == [((report.due.start, report.due.end), Counter(report.rows)) for report in due]
+    assert sum(len(report.rows) for report in due) == 40
 
 
 def test_offsets_are_read_again_as_they_were(topic):
@@ -65,7 +65,7 @@ def test_offsets_are_read_again_as_they_were(topic):
     assert sum(ends.values()) == 40
     twice = [list(log.between(0, 3, ends[0])) for _ in range(2)]
     assert twice[0] == twice[1]
-    assert [each.offset for each in twice[0]] == list(range(3, ends[0]))
+    assert [item.offset for item in twice[0]] == list(range(3, ends[0]))
     assert KafkaLog(topic).begins() == ends
     log.close()
 
@@ -107,8 +107,8 @@ def test_rows_are_in_the_order_of_the_brokers_time_and_in_that_of_each_partition
         _rows(partition, [Logged(offset, 0, arrived, replace(CAME[offset], sequence=0))])
         for (partition, offset), arrived in reversed(by_place.items())
     ]
-    found = _ordered(pa.Table.from_batches(pieces), 60)
-    assert found["subject"].to_pylist() == [f"<urn:a{n}>" for n in (7, 7, 3, 3, 4, 4, 8, 8)]
-    assert found["sequence"].to_pylist() == [60, 60, 61, 61, 62, 62, 63, 63]
-    assert found["position"].to_pylist() == [0, 1] * 4
-    assert "until" not in found.column_names
+    result = _ordered(pa.Table.from_batches(pieces), 60)
+    assert result["subject"].to_pylist() == [f"<urn:a{n}>" for n in (7, 7, 3, 3, 4, 4, 8, 8)]
+    assert result["sequence"].to_pylist() == [60, 60, 61, 61, 62, 62, 63, 63]
+    assert result["position"].to_pylist() == [0, 1] * 4
+    assert "until" not in result.column_names

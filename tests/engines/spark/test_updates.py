@@ -128,10 +128,12 @@ def test_the_plan_gives_the_last_update_of_each_group(own, text, size, slide, ki
     """Over all messages in one batch; that each message has its own update is real-time mode's (tests/prove)."""
     query, came = asked(text, size, slide, kind), stream(CAME)
     lines = [*map(encode_element, came[:3]), encode_advance(3), *map(encode_element, came[3:])]
-    found = [decode_answer(line) for _, line in updates.plan(messages(own, lines), query, UPDATES, "q").collect()]
-    said = Counter((answer.scope[0], answer.instant, row) for answer in found for row in answer.added)
+    results = [decode_answer(line) for _, line in updates.plan(messages(own, lines), query, UPDATES, "q").collect()]
+    said = Counter((answer.scope[0], answer.instant, row) for answer in results for row in answer.added)
     due = [
-        (each.due.start, each.due.instant, row) for each in expected(came, query, UPDATES, 9, 0) for row in each.rows
+        (report.due.start, report.due.instant, row)
+        for report in expected(came, query, UPDATES, 9, 0)
+        for row in report.rows
     ]
     if "GROUP" in text and "HAVING" not in text:
         due = list({(start, row[0]): (start, instant, row) for start, instant, row in due}.values())
@@ -151,7 +153,7 @@ BROKEN = {
 
 @pytest.mark.spark
 @pytest.mark.parametrize(
-    "line", [next(iter(BROKEN)), *(pytest.param(each, marks=pytest.mark.prove) for each in list(BROKEN)[1:])]
+    "line", [next(iter(BROKEN)), *(pytest.param(item, marks=pytest.mark.prove) for item in list(BROKEN)[1:])]
 )
 def test_a_message_that_cannot_be_read_fails_the_job_with_its_place(own, line):
     with pytest.raises(Exception, match="streamgauge: ") as failed:

@@ -17,18 +17,18 @@ def test_import_then_check(tmp_path, command):
     (tmp_path / "SG_x").write_text(files.SG)
     (tmp_path / "q.rq").write_text(files.QUERY)
     words = ["--query", tmp_path / "q.rq", "--semantics", "yabench", "-D", "LEAST=50", "--out", tmp_path / "run"]
-    said = command("import", tmp_path / "QR_x", *words, "--json")
-    assert said.code == Exit.RIGHT
-    assert json.loads(said.out)[0]["run"] == str(tmp_path / "run")
+    output = command("import", tmp_path / "QR_x", *words, "--json")
+    assert output.code == Exit.RIGHT
+    assert json.loads(output.out)[0]["run"] == str(tmp_path / "run")
     assert command("check", tmp_path / "run", "--evaluator", "definition")[0] == Exit.RIGHT
     assert command("check", tmp_path / "run", "--rules", "yabench")[0] == Exit.RIGHT
 
 
 def test_a_folder_gives_a_run_each_and_its_own_query_judges(tmp_path, command):
     folder = files.folder(tmp_path / "test")
-    said = command("import", folder, "--out", tmp_path / "runs")
-    assert said.code == Exit.RIGHT
-    assert "judge with: streamgauge check" in said.out
+    output = command("import", folder, "--out", tmp_path / "runs")
+    assert output.code == Exit.RIGHT
+    assert "judge with: streamgauge check" in output.out
     run = tmp_path / "runs" / "QR_small1"
     assert command("check", run, "--query", run / "oracle.rq", "--evaluator", "definition")[0] == Exit.RIGHT
 
@@ -43,9 +43,9 @@ def test_a_folder_gives_a_run_each_and_its_own_query_judges(tmp_path, command):
     ],
 )
 def test_bad_words_are_refused(tmp_path, command, words, told):
-    said = command("import", *words, "--out", tmp_path / "run")
-    assert said.code == Exit.BAD_INPUT
-    assert told in " ".join(said.err.split())
+    output = command("import", *words, "--out", tmp_path / "run")
+    assert output.code == Exit.BAD_INPUT
+    assert told in " ".join(output.err.split())
 
 
 def tried(path, request):

@@ -122,8 +122,8 @@ def test_samples_without_the_engine_s_line(tmp_path, stream):
 
 def test_a_whole_test_folder(tmp_path):
     folder = files.folder(tmp_path / "test")
-    found = dict(import_runs([folder], ImportRequest(), tmp_path / "runs"))
-    assert sorted(path.name for path in found) == ["QR_small1", "QR_small2"]
+    results = dict(import_runs([folder], ImportRequest(), tmp_path / "runs"))
+    assert sorted(path.name for path in results) == ["QR_small1", "QR_small2"]
     run = read_run(tmp_path / "runs" / "QR_small1", parse)
     assert (run.header.engine, run.header.semantics.name) == ("C-SPARQL", "yabench")
     assert "?v > 50.0" in run.header.query_text
@@ -155,8 +155,8 @@ def test_a_trailing_comma_in_the_config_is_passed_over(tmp_path):
 def test_an_oracle_query_that_is_no_sparql_is_left_out_with_a_note(tmp_path):
     folder = files.folder(tmp_path / "test")
     (folder / "oracle.query").write_text("SELECT (<http://yabench/avg>(?v) AS ?avg) {")
-    found = [one for _, one in import_runs([folder], ImportRequest(), tmp_path / "runs")]
-    assert all("oracle.query is left out" in one.notes[-2] for one in found)
+    results = [one for _, one in import_runs([folder], ImportRequest(), tmp_path / "runs")]
+    assert all("oracle.query is left out" in one.notes[-2] for one in results)
 
 
 def test_an_engine_s_own_window_gives_way_to_the_config_s(tmp_path):
@@ -294,9 +294,9 @@ def test_nothing_is_overwritten_and_unknown_sources_are_refused(tmp_path, stream
 def test_csrbench_s_stream_in_its_three_formats(shared_data, variant):
     from streamgauge.workloads import csrbench
 
-    found = csrbench.elements(data=str(shared_data / "csrbench" / variant))
-    assert (len(found), found[0].time, found[-1].time) == (34, 0, 33_000)
-    assert sum(len(element.added) for element in found) == 15_188
+    result = csrbench.elements(data=str(shared_data / "csrbench" / variant))
+    assert (len(result), result[0].time, result[-1].time) == (34, 0, 33_000)
+    assert sum(len(element.added) for element in result) == 15_188
 
 
 def test_csrbench_s_values_as_the_integers_that_csparql_got(shared_data):

@@ -26,9 +26,9 @@ def refused(tmp_path, command, *lines):
     answers = [{"timestamp": 5000, "head": {"vars": ["s"]}, "results": {"bindings": []}}]
     (tmp_path / "answers.json").write_text(json.dumps(answers))
     (tmp_path / "stream.jsonl").write_text("".join(f"{json.dumps({**GOOD, **line})}\n" for line in lines))
-    said = command("import", tmp_path / "answers.json", "--query", tmp_path / "query.rq", "--semantics", "rspql",
+    output = command("import", tmp_path / "answers.json", "--query", tmp_path / "query.rq", "--semantics", "rspql",
                    "--stream", tmp_path / "stream.jsonl", "--out", tmp_path / "out")  # fmt: skip
-    return said, (tmp_path / "out").exists()
+    return output, (tmp_path / "out").exists()
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=LINES)

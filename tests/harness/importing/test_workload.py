@@ -13,9 +13,9 @@ from tests.papers import build
 @pytest.mark.parametrize("values", ["double", "integer"])
 def test_the_stream_has_the_files_elements(tmp_path, values):
     data = str(build.csrbench(tmp_path) / "stream")
-    found = tuple(elements(csrbench.plan(1, data=data, values=values).table()))
-    assert found == csrbench.elements(data=data, values=values)
-    assert [element.time for element in found] == [1000]
+    result = tuple(elements(csrbench.plan(1, data=data, values=values).table()))
+    assert result == csrbench.elements(data=data, values=values)
+    assert [element.time for element in result] == [1000]
 
 
 @pytest.mark.prove
@@ -23,8 +23,8 @@ def test_spark_gives_the_files_elements(spark, tmp_path):
     data = str(build.csrbench(tmp_path) / "stream")
     for partitions, values in ((None, "double"), (3, "integer")):
         table = workloads.load("csrbench").generate(spark, 1, partitions=partitions, data=data, values=values)
-        found = tuple(elements(table.orderBy("sequence", "position").toArrow()))
-        assert found == csrbench.elements(data=data, values=values)
+        result = tuple(elements(table.orderBy("sequence", "position").toArrow()))
+        assert result == csrbench.elements(data=data, values=values)
 
 
 def test_integers_are_those_of_whole_values(tmp_path):

@@ -17,12 +17,12 @@ def clocks(steps, due=Due.ALL):
 
 
 def given_up_to(clock, limit):
-    found = []
+    results = []
     for instant, moves, reports in clock.up_to(limit):
         for move in moves:
             move(instant)
-        found.append((instant, reports))
-    return found
+        results.append((instant, reports))
+    return results
 
 
 STEPS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), max_size=3)
@@ -32,10 +32,10 @@ STEPS = st.lists(st.tuples(st.integers(0, 9), st.integers(1, 5)), max_size=3)
 @given(STEPS, st.lists(st.integers(-1, 40), max_size=5).map(sorted))
 def test_bit_by_bit_is_at_once(steps, limits):
     clock, moved = clocks(steps)
-    found = [instant for limit in limits for instant, _ in given_up_to(clock, limit)]
+    results = [instant for limit in limits for instant, _ in given_up_to(clock, limit)]
     last = max(limits, default=-1)
     wanted = [set(range(first, last + 1, step)) for first, step in steps]
-    assert found == sorted(set().union(*wanted))
+    assert results == sorted(set().union(*wanted))
     assert [set(log) for log in moved] == wanted
     assert clock.passed == max((max(instants) for instants in wanted if instants), default=None)
     assert clock.next == min(

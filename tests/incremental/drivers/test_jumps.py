@@ -58,9 +58,9 @@ def test_answers_over_jumps_are_the_definitions(times, semantics, text, window):
 @pytest.mark.parametrize("r2s", list(R2S))
 def test_what_sends_nothing_takes_no_time(r2s):
     text = f"0: a p o. | {FAR}: b p o."
-    found = answered(asked(PLAIN), replace(SILENT, r2s=r2s), text, FAR + 5)
+    result = answered(asked(PLAIN), replace(SILENT, r2s=r2s), text, FAR + 5)
     near = answered(asked(PLAIN), replace(SILENT, r2s=r2s), "0: a p o. | 1000: b p o.", 1005)
-    assert [rows for _, *rows in found] == [rows for _, *rows in near]
+    assert [rows for _, *rows in result] == [rows for _, *rows in near]
 
 
 @pytest.mark.parametrize(("text", "semantics"), [(COUNT, SILENT), (PLAIN, RSPQL)])

@@ -89,18 +89,18 @@ def test_differences_are_those_of_answers_from_scratch(steps):
         before = closure(RULES, explicit)
         for pattern in wanted:
             if pattern not in standing:
-                found = driver.ask(form(pattern))
-                standing[pattern] = found, solutions(pattern, before)
-                assert set(found.kept.solutions()) == standing[pattern][1]
+                result = driver.ask(form(pattern))
+                standing[pattern] = result, solutions(pattern, before)
+                assert set(result.kept.solutions()) == standing[pattern][1]
         changed = dict(driver.change(added, removed))
         explicit = (explicit - set(removed)) | set(added)
         after = closure(RULES, explicit)
-        for pattern, (each, shown) in standing.items():
+        for pattern, (item, shown) in standing.items():
             now = solutions(pattern, after)
-            found = changed.get(each)
-            assert (set(found.added) if found else set()) == now - shown
-            assert (set(found.removed) if found else set()) == shown - now
-            standing[pattern] = each, now
+            result = changed.get(item)
+            assert (set(result.added) if result else set()) == now - shown
+            assert (set(result.removed) if result else set()) == shown - now
+            standing[pattern] = item, now
 
 
 def test_of_equal_queries_one_goes_on_when_the_other_ends():
@@ -108,7 +108,7 @@ def test_of_equal_queries_one_goes_on_when_the_other_ends():
     one, two = driver.ask(form("?x :p :u")), driver.ask(form("?x :p :u"))
     fact = ("<urn:t:v>", "<urn:t:p>", "<urn:t:u>")
     one.end()
-    assert [each for each, _ in driver.change([fact], ())] == [two]
+    assert [item for item, _ in driver.change([fact], ())] == [two]
     two.end()
     assert list(driver.change((), [fact])) == []
 
@@ -118,7 +118,7 @@ def test_many_queries_of_one_shape_hear_of_their_own_only():
     standing = [driver.ask(form(f"?x :p :u{n} . ?x a :A")) for n in range(50)]
     list(driver.change([("<urn:t:v>", RDF_TYPE, "<urn:t:A>")], ()))
     changed = driver.change([("<urn:t:v>", "<urn:t:p>", "<urn:t:u7>")], ())
-    assert [(each, found.added) for each, found in changed] == [(standing[7], (("<urn:t:v>",),))]
+    assert [(item, result.added) for item, result in changed] == [(standing[7], (("<urn:t:v>",),))]
 
 
 @pytest.mark.parametrize(

@@ -47,8 +47,8 @@ def test_matching_gives_what_a_scan_does(triples, members):
         facts.class_of(kind).members[member] = 0
     model = set(triples) | {(member, RDF_TYPE, kind) for member, kind in members}
     assert len(facts) == len(model)
-    for asked in product((None, TERMS[0], TERMS[5]), (None, RDF_TYPE, "<urn:p>", "<urn:none>"), (None, *TERMS[:2])):
-        found = list(facts.match(*asked))
-        wanted = [t for t in model if all(one is None or one == two for one, two in zip(asked, t, strict=True))]
-        assert sorted(found) == sorted(wanted)
+    for item in product((None, TERMS[0], TERMS[5]), (None, RDF_TYPE, "<urn:p>", "<urn:none>"), (None, *TERMS[:2])):
+        match = list(facts.match(*item))
+        wanted = [t for t in model if all(one is None or one == two for one, two in zip(item, t, strict=True))]
+        assert sorted(match) == sorted(wanted)
     assert all((triple in facts) == (triple in model) for triple in product(TERMS, [RDF_TYPE, *PROPERTIES], TERMS))

@@ -77,16 +77,16 @@ def test_each_of_many_answers_is_that_from_scratch(seed, direct, monkeypatch):
             del asked[standing]
         removed = {*random.sample(sorted(there), min(2, len(there)))}
         added = {*facts(random, 4)} - removed
-        shown = {each: set(each.kept.solutions()) for each in asked}
-        for each, change in driver.change(added, removed):
-            assert not shown[each].intersection(change.added), step
-            shown[each] = shown[each].difference(change.removed).union(change.added)
+        shown = {item: set(item.kept.solutions()) for item in asked}
+        for item, change in driver.change(added, removed):
+            assert not shown[item].intersection(change.added), step
+            shown[item] = shown[item].difference(change.removed).union(change.added)
         there = there - removed | added
         dataset = Dataset(IndexedGraph(there))
-        for each, form in asked.items():
-            assert shown[each] == set(answer(form, dataset)) == set(each.kept.solutions()), (step, form)
-    for each in asked:
-        each.end()
+        for item, form in asked.items():
+            assert shown[item] == set(answer(form, dataset)) == set(item.kept.solutions()), (step, form)
+    for item in asked:
+        item.end()
     assert not [kind for kind in driver.closure.facts.properties.values() if kind.enter or kind.leave]
     assert not [kind for kind in driver.closure.facts.classes.values() if kind.enter or kind.leave]
     assert not driver.closure.facts.enter

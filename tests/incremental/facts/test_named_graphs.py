@@ -75,7 +75,7 @@ REFUSED = {
 
 def changes(random):
     """Facts that come to graphs, ``None`` for the default graph, and that go; what is held then."""
-    held = {}
+    contents = {}
     for _ in range(STEPS):
         drawn = [
             (random.choice([None, *GRAPHS]), (
@@ -85,18 +85,18 @@ def changes(random):
                 ])))
             for _ in range(random.randint(0, 5))
         ]  # fmt: skip
-        known = [(name, triple) for name, triples in held.items() for triple in sorted(triples)]
+        known = [(name, triple) for name, triples in contents.items() for triple in sorted(triples)]
         gone = random.sample(known, min(len(known), random.choice((0, 1, 2, 2, 3))))
         if random.random() < 0.05 and known:
             empty = random.choice(known)[0]
-            gone = [each for each in known if each[0] == empty]
+            gone = [entry for entry in known if entry[0] == empty]
         gone += drawn[:1]
         for name, triple in gone:
-            held.get(name, set()).discard(triple)
+            contents.get(name, set()).discard(triple)
         for name, triple in drawn:
-            held.setdefault(name, set()).add(triple)
-        held = {name: triples for name, triples in held.items() if triples}
-        yield drawn, gone, held
+            contents.setdefault(name, set()).add(triple)
+        contents = {name: triples for name, triples in contents.items() if triples}
+        yield drawn, gone, contents
 
 
 def dataset(held):
@@ -120,9 +120,9 @@ def test_each_answer_is_that_over_the_data_set(part, late):
     landmark, standing, shown = Landmark(), {}, {}
     for number, (came, gone, held) in enumerate(changes(Random(part)), 1):
         (plain, named), (plain_gone, named_gone) = parted(came), parted(gone)
-        found = landmark.change(plain, plain_gone, (named, named_gone))
-        for each, (added, removed) in found:
-            text = next(text for text, one in standing.items() if one is each)
+        result = landmark.change(plain, plain_gone, (named, named_gone))
+        for item, (added, removed) in result:
+            text = next(text for text, one in standing.items() if one is item)
             assert shown[text].issuperset(removed)
             assert shown[text].isdisjoint(added)
             shown[text] = (shown[text] - set(removed)) | set(added)
@@ -158,7 +158,7 @@ def test_nothing_is_told_when_a_query_has_ended():
     landmark = Landmark()
     standing = landmark.ask(parse_sparql("SELECT * { GRAPH ?g { ?s <urn:p> ?v } }"))
     fact = ("<urn:g>", ("<urn:s>", "<urn:p>", '"1"'))
-    assert [each for _, each in landmark.change((), (), ([fact], []))] == [((("<urn:g>", "<urn:s>", '"1"'),), ())]
+    assert [item for _, item in landmark.change((), (), ([fact], []))] == [((("<urn:g>", "<urn:s>", '"1"'),), ())]
     standing.end()
     assert list(landmark.change((), (), ([], [fact]))) == []
     assert landmark.graphs.explicit == 0

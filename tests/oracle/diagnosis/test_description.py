@@ -46,7 +46,7 @@ def test_the_worked_example():
 def test_rows_on_left_borders_lost_are_border_jitter_and_no_random_loss():
     run = right_run(CLOSE, BORDERS, QUERY, (20, 10), 160, named=False)
     borders = {0: 0, 3: 30, 6: 60, 9: 90}
-    found = diagnosed(
+    diagnosis = diagnosed(
         with_rows(
             run,
             (
@@ -56,10 +56,10 @@ def test_rows_on_left_borders_lost_are_border_jitter_and_no_random_loss():
         ),
         BORDERS,
     )
-    assert best(found) == ["border jitter at 4 borders"]
-    names = [model[0].name for model in found.models]
+    assert best(diagnosis) == ["border jitter at 4 borders"]
+    names = [model[0].name for model in diagnosis.models]
     assert "rows lost in 4 reports" in names
-    assert found.bits == tuple(sorted(found.bits))
+    assert diagnosis.bits == tuple(sorted(diagnosis.bits))
 
 
 def test_rows_elsewhere_lost_are_random_loss():
@@ -74,10 +74,10 @@ def test_rows_elsewhere_lost_are_random_loss():
 def test_models_of_as_few_free_choices_are_equal():
     text = " | ".join(f"{t}: s p {t}." for t in range(1, 60, 5))
     run = recording(text, "SELECT (AVG(?v) AS ?n) { ?s <urn:p> ?v }", "SELECT (MIN(?v) AS ?n) { ?s <urn:p> ?v }")
-    found = diagnosed(run, text)
-    assert found.equal == len(best(found))
-    assert all(bit < found.bits[0] + 2 for bit in found.bits[: found.equal])
-    assert all(bit >= found.bits[0] + 2 for bit in found.bits[found.equal :])
+    diagnosis = diagnosed(run, text)
+    assert diagnosis.equal == len(best(diagnosis))
+    assert all(bit < diagnosis.bits[0] + 2 for bit in diagnosis.bits[: diagnosis.equal])
+    assert all(bit >= diagnosis.bits[0] + 2 for bit in diagnosis.bits[diagnosis.equal :])
 
 
 def test_a_diagnosis_without_lengths_calls_all_models_equal():

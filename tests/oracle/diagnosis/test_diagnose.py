@@ -61,12 +61,12 @@ def names(diagnosis):
 
 def drawn(count, first=0, most=10**9):
     """Cases of one fault and of two, in turn, until there are so many."""
-    found, seed = [], first
-    while len(found) < count and seed < most:
+    result, seed = [], first
+    while len(result) < count and seed < most:
         case = draw(seed, 1 + seed % 2)
-        found += [case] if case is not None else []
+        result += [case] if case is not None else []
         seed += 1
-    return found
+    return result
 
 
 def explains(case):
@@ -74,9 +74,9 @@ def explains(case):
     first = case.world.elements[0].time
     verdict = check(case.run, definition(case.world.elements), first, JudgingRules())
     assert verdict.judgement is Judgement.WRONG, case.names
-    found = diagnose(case.run, case.world.elements)
-    assert found.differs > 0, case.names
-    return found.exact and len(found.models[0]) <= len(case.names)
+    diagnosis = diagnose(case.run, case.world.elements)
+    assert diagnosis.differs > 0, case.names
+    return diagnosis.exact and len(diagnosis.models[0]) <= len(case.names)
 
 
 def rate(cases):
@@ -114,8 +114,8 @@ def test_an_untouched_run_is_not_explained(seed):
     while case is None:
         case = draw(seed, 0)
         seed += 1000
-    found = diagnose(case.run, case.world.elements)
-    assert (found.models, found.differs, found.distance) == ((), 0, 0)
+    diagnosis = diagnose(case.run, case.world.elements)
+    assert (diagnosis.models, diagnosis.differs, diagnosis.distance) == ((), 0, 0)
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -143,11 +143,11 @@ def test_what_comes_out_is_proved_and_worked():
     query = {"sparql": "SELECT ?s ?o { ?s <urn:p> ?o }", "named": False}
     run = right_run(CLOSE, **query)
     borders = right_run(replace(CLOSE, borders=Borders.OPEN_CLOSED), **query)
-    found = explained(replace(run, answers=borders.answers), ELEMENTS)
-    assert found.diagnosis.exact
-    assert found.diagnosis.differs == found.diagnosis.reports == 4
-    assert "borders = (o, c]" in names(found.diagnosis)
-    window = worked(found)
+    explanation = explained(replace(run, answers=borders.answers), ELEMENTS)
+    assert explanation.diagnosis.exact
+    assert explanation.diagnosis.differs == explanation.diagnosis.reports == 4
+    assert "borders = (o, c]" in names(explanation.diagnosis)
+    window = worked(explanation)
     assert window.instant == 5
     assert Counter(window.recorded) == Counter(window.model) == Counter(borders.answers[0].added)
     assert Counter(window.expected) == Counter(run.answers[0].added)
@@ -158,9 +158,9 @@ def test_nothing_fits_answers_from_elsewhere():
     run = right_run(CLOSE)
     wrong = (("<urn:never>",), ("<urn:nor this>",))
     answers = (replace(run.answers[0], added=wrong), *run.answers[1:])
-    found = diagnose(replace(run, answers=answers), ELEMENTS)
-    assert not found.exact
-    assert (found.differs, found.distance, found.models) == (1, 1, ())
+    diagnosis = diagnose(replace(run, answers=answers), ELEMENTS)
+    assert not diagnosis.exact
+    assert (diagnosis.differs, diagnosis.distance, diagnosis.models) == (1, 1, ())
 
 
 @pytest.mark.slow
@@ -170,10 +170,10 @@ def test_the_closest_is_named_with_its_distance():
     assert run.header.query_text == text
     wrong = replace(run.answers[2], added=(("<urn:never>", "<urn:never>"),))
     declared = replace(run.header, semantics=CLOSE)
-    found = diagnose(replace(run, header=declared, answers=(*run.answers[:2], wrong, *run.answers[3:])), ELEMENTS)
-    assert not found.exact
-    assert found.distance == 1 < found.differs
-    assert "borders = (o, c]" in names(found)[0]
+    diagnosis = diagnose(replace(run, header=declared, answers=(*run.answers[:2], wrong, *run.answers[3:])), ELEMENTS)
+    assert not diagnosis.exact
+    assert diagnosis.distance == 1 < diagnosis.differs
+    assert "borders = (o, c]" in names(diagnosis)[0]
 
 
 def test_the_recorded_rows_of_a_row_grained_engine_are_read_report_by_report():
@@ -181,8 +181,8 @@ def test_the_recorded_rows_of_a_row_grained_engine_are_read_report_by_report():
     run = right_run(semantics, named=False)
     assert semantics.grain is Grain.ROW
     first = run.answers[0]
-    found = diagnose(replace(run, answers=(first, *run.answers)), ELEMENTS)
-    assert any("sent twice" in name or "rows repeated" in name or "stale" in name for name in names(found))
+    diagnosis = diagnose(replace(run, answers=(first, *run.answers)), ELEMENTS)
+    assert any("sent twice" in name or "rows repeated" in name or "stale" in name for name in names(diagnosis))
 
 
 def test_an_engine_that_says_nothing():

@@ -33,14 +33,14 @@ EVERY_DAY = ("windows_that_grow",)
 @pytest.mark.slow
 @pytest.mark.parametrize(
     "stranger",
-    [pytest.param(each, marks=() if each.__name__.startswith(EVERY_DAY) else pytest.mark.prove) for each in STRANGERS],
-    ids=lambda each: each.__name__,
+    [pytest.param(item, marks=() if item.__name__.startswith(EVERY_DAY) else pytest.mark.prove) for item in STRANGERS],
+    ids=lambda item: item.__name__,
 )
 def test_none_fits_a_fault_of_a_kind_without_a_file(stranger):
     world, recorded = strange_run(stranger)
-    found = diagnose(recorded, world.elements)
-    assert not found.exact, found.models
-    assert found.differs > 0
+    diagnosis = diagnose(recorded, world.elements)
+    assert not diagnosis.exact, diagnosis.models
+    assert diagnosis.differs > 0
 
 
 def test_the_world_without_a_stranger_is_right():

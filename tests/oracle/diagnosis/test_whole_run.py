@@ -39,15 +39,15 @@ def test_a_model_of_the_beginning_is_tried_on_the_whole_run(spark, tmp_path, unt
     write_run(tmp_path, run)
     write(ELEMENTS, tmp_path / "stream.parquet")
     part, held = prefix(run, iter(ELEMENTS), lambda count: run.answers[:count], 15, 100)
-    found = explained(part, held)
-    assert declared_by(run.header, found.found[0].case).semantics.borders is Borders.OPEN_CLOSED
+    explanation = explained(part, held)
+    assert declared_by(run.header, explanation.found[0].case).semantics.borders is Borders.OPEN_CLOSED
     heads = read_heads(tmp_path, lambda _text, _dialect: QUERY)
-    assert tried(spark, heads, tmp_path / "stream.parquet", found) == WholeRunFit(fitting, 20)
+    assert tried(spark, heads, tmp_path / "stream.parquet", explanation) == WholeRunFit(fitting, 20)
 
 
 def test_what_no_declaration_describes_is_not_tried():
-    found = explained(recorded(20_000), ELEMENTS)
-    case = found.found[0].case
+    explanation = explained(recorded(20_000), ELEMENTS)
+    case = explanation.found[0].case
     assert declared_by(recorded(0).header, case) is not None
     assert declared_by(recorded(0).header, replace(case, row_rules=(lambda rows: rows,))) is None
     assert declared_by(replace(recorded(0).header, evaluator="definition"), case) is None

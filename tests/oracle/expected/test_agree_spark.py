@@ -68,15 +68,15 @@ class Case:
 
     def rows(self, before: int) -> list[tuple]:
         """Rows of the stream table with their ranks, the first of which is ``before``."""
-        single, found, rank = by_triple(self.query.windows, self.semantics.tick), [], before
+        single, result, rank = by_triple(self.query.windows, self.semantics.tick), [], before
         taken = {head.sequence for head in self.heads()}
         for one in self.elements:
             if one.sequence in taken:
                 for position, triple in enumerate(one.added):
                     at = rank + position if single else rank
-                    found.append((one.stream, one.time, one.sequence, position, *triple, one.until, at))
+                    result.append((one.stream, one.time, one.sequence, position, *triple, one.until, at))
                 rank += len(one.added) if single else 1
-        return found
+        return result
 
 
 @st.composite
@@ -86,7 +86,7 @@ def cases(draw: st.DrawFn) -> list[Case]:
     query = draw(asked(over, OPERATORS))
     shared = draw(semantics())
     counting = draw(st.sampled_from([Counting.SET] * 3 + [Counting.BAG]))
-    found = []
+    results = []
     for index in range(CASES):
         own = replace(
             draw(semantics()), empty_aggregate=shared.empty_aggregate, changes=shared.changes, content=counting
@@ -98,8 +98,8 @@ def cases(draw: st.DrawFn) -> list[Case]:
             replace(one, time=start + one.time, until=None if one.until is None else start + one.until)
             for one in draw(streams())
         )
-        found.append(Case(replace(query, windows=sized), own, elements, start))
-    return found
+        results.append(Case(replace(query, windows=sized), own, elements, start))
+    return results
 
 
 def judged(case: Case) -> bool:
@@ -138,9 +138,9 @@ def agree(spark: SparkSession, drawn: list[Case], many: int) -> None:
     for case in ready:
         before = len(case.arrivals().times)
         ranks = rows[-1][-1] + 1 if rows else 0
-        found = case.due()
-        due += [*(shifted(one, ranks) for one in found), gap(case, ranks + before)]
-        owner += [*((case, one) for one in found), (case, None)]
+        result = case.due()
+        due += [*(shifted(one, ranks) for one in result), gap(case, ranks + before)]
+        owner += [*((case, one) for one in result), (case, None)]
         rows += case.rows(ranks)
     stream, query, chosen = table(spark, rows), ready[0].query, ready[0].semantics
     held = contents(stream, due, query.windows, chosen.content, chosen.changes)
@@ -190,17 +190,17 @@ def whole_way(spark, data) -> None:
     """The same from a stream table on disk, with everything that lies between it and Spark."""
     over = data.draw(windows())
     case = Case(data.draw(asked(over)), data.draw(semantics()), data.draw(streams().filter(bool)), 0)
-    assume(judged(case) and {each.stream for each in over} & {element.stream for element in case.elements})
+    assume(judged(case) and {item.stream for item in over} & {element.stream for element in case.elements})
     with TemporaryDirectory() as folder:
         path = Path(folder) / "stream.parquet"
         write(case.elements, path)
         means = [Means(lambda: spark, name) for name in ("definition", "spark")]
-        wanted, found = (
+        wanted, result = (
             expected_reports(case.query, case.semantics, path, mean, advance_to=LAST, t0=case.semantics.t0)
             for mean in means
         )
-    assert [(report.due, report.content) for report in found] == [(report.due, report.content) for report in wanted]
-    assert [Counter(report.rows) for report in found] == [Counter(report.rows) for report in wanted]
+    assert [(report.due, report.content) for report in result] == [(report.due, report.content) for report in wanted]
+    assert [Counter(report.rows) for report in result] == [Counter(report.rows) for report in wanted]
 
 
 @examples(1, prove=100)

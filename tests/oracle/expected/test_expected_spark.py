@@ -75,11 +75,11 @@ def test_spark_expects_what_the_definition_expects(case, spark, tmp_path):
     wanted = expected_reports(
         query, semantics, tmp_path / "stream.parquet", Means(lambda: spark, "definition"), advance_to=24
     )
-    found = expected_reports(
+    result = expected_reports(
         query, semantics, tmp_path / "stream.parquet", Means(lambda: spark, "spark"), advance_to=24
     )
     assert wanted
-    assert told(found) == told(wanted)
+    assert told(result) == told(wanted)
 
 
 def test_a_run_judged_by_spark(spark, tmp_path):
@@ -98,14 +98,14 @@ def test_a_relative_path_with_the_characters_of_patterns_is_judged_by_spark(spar
     (tmp_path / "runs [1]").mkdir()
     write(stream("0: a p b. | 1: b p c. | 19: c p d."), tmp_path / "runs [1]" / "stream.parquet")
     monkeypatch.chdir(tmp_path)
-    found = {
+    expected_answers = {
         evaluator: expected_reports(
             query_of("optional"), CLOSE, Path("runs [1]/stream.parquet"), Means(lambda: spark, evaluator), advance_to=24
         )
         for evaluator in ("spark", "definition")
     }
-    assert found["definition"]
-    assert told(found["spark"]) == told(found["definition"])
+    assert expected_answers["definition"]
+    assert told(expected_answers["spark"]) == told(expected_answers["definition"])
 
 
 @pytest.mark.parametrize(
@@ -159,6 +159,6 @@ def test_spark_expects_by_arrival(spark, tmp_path):
     write(stream(TEXT), path)
     times = {element.sequence: 2 * element.time + 1 for element in stream(TEXT)[1:]}
     table = arrived(spark, path, times)
-    found = SparkReports(spark, table, read_header(table))(query_of("join"), CLOSE, 40, 0)
+    result = SparkReports(spark, table, read_header(table))(query_of("join"), CLOSE, 40, 0)
     moved = [replace(element, time=times[element.sequence]) for element in stream(TEXT)[1:]]
-    assert told(found) == told(definition(moved)(query_of("join"), CLOSE, 40, 0))
+    assert told(result) == told(definition(moved)(query_of("join"), CLOSE, 40, 0))

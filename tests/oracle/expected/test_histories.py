@@ -28,7 +28,7 @@ def test_an_empty_bag_is_sent_only_where_empty_answers_are():
     changes = [change(1, {}), change(2, {A: 1, B: 1}), change(3, {A: -1, B: -1}), change(4, {A: 1})]
     assert nets(sent(changes, RSPQL)) == nets(changes)
     quiet = list(sent(changes, CQELS))
-    assert [(each.due.instant, each.content) for each in quiet] == [(2, 2), (4, 4)]
+    assert [(report.due.instant, report.content) for report in quiet] == [(2, 2), (4, 4)]
     assert nets(quiet) == [{A: 1, B: 1}, {B: -1}]
 
 
@@ -37,10 +37,10 @@ def answer(added=(), removed=()) -> Answer:
 
 
 def test_whole_bags_differ_by_what_came_and_what_went():
-    found = received([answer([A, A, B]), answer([A, C]), answer(), answer([A])])
-    assert list(map(dict, found)) == [{A: 2, B: 1}, {A: -1, B: -1, C: 1}, {A: -1, C: -1}, {A: 1}]
+    result = received([answer([A, A, B]), answer([A, C]), answer(), answer([A])])
+    assert list(map(dict, result)) == [{A: 2, B: 1}, {A: -1, B: -1, C: 1}, {A: -1, C: -1}, {A: 1}]
 
 
 def test_changes_are_taken_as_they_are_sent_and_a_row_may_be_owed():
-    found = received([answer([A, B]), answer([C], [A]), answer([], [A]), answer([A]), answer([A])])
-    assert list(map(dict, found)) == [{A: 1, B: 1}, {C: 1, A: -1}, {}, {}, {A: 1}]
+    result = received([answer([A, B]), answer([C], [A]), answer([], [A]), answer([A]), answer([A])])
+    assert list(map(dict, result)) == [{A: 1, B: 1}, {C: 1, A: -1}, {}, {}, {A: 1}]

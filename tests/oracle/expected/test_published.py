@@ -33,12 +33,12 @@ QUERIES = {
 
 def published(folder: Path, load: str) -> dict[str, list[tuple[int, int]]]:
     """File name -> (expected result size, expected input size) of every line."""
-    found = {}
+    results = {}
     for file in sorted(folder.glob("ORACLE_*")):
         if file.name.removeprefix("ORACLE_").rstrip("0123456789") == load:
             lines = [line.split(",") for line in file.read_text().split()]
-            found[file.name] = [(int(cells[3]), int(cells[4])) for cells in lines]
-    return found
+            results[file.name] = [(int(cells[3]), int(cells[4])) for cells in lines]
+    return results
 
 
 LONG = [("1", "big"), ("2", "big"), ("2", "medium")]
@@ -60,7 +60,7 @@ def test_expected_sizes(experiment, load, shared_data, spark, tmp_path):
     query = parse(fill(workloads.query_text(weather, name), {**WINDOW, **values}))
     means = Means(lambda: spark)
     for lines, group in groupby(sorted(files, key=lambda file: len(files[file])), key=lambda file: len(files[file])):
-        found = expected_reports(query, YABENCH, tmp_path / "stream", means, windows=lines)
-        sizes = [(len(report.rows), report.content) for report in found]
+        result = expected_reports(query, YABENCH, tmp_path / "stream", means, windows=lines)
+        sizes = [(len(report.rows), report.content) for report in result]
         for file in group:
             assert sizes == files[file], file

@@ -72,9 +72,9 @@ def test_a_head_holds_for_ever_unless_it_says():
 def test_reports_send_what_the_operator_says(r2s, sent):
     due = [report(5, 1, 4), report(10, 2, 9), report(15, 2, 14)]
     bags = [rows("a ; b"), rows("b ; b"), ()]
-    found = reports(due, bags, [2, 3, 0], query(), replace(RSPQL, r2s=r2s))
-    assert [sorted(each.rows) for each in found] == [sorted(rows(text)) for text in sent]
-    assert [(each.due, each.content, each.variables) for each in found] == [
+    result = reports(due, bags, [2, 3, 0], query(), replace(RSPQL, r2s=r2s))
+    assert [sorted(entry.rows) for entry in result] == [sorted(rows(text)) for text in sent]
+    assert [(entry.due, entry.content, entry.variables) for entry in result] == [
         (due[0], 2, ("s",)),
         (due[1], 3, ("s",)),
         (due[2], 0, ("s",)),
@@ -85,7 +85,7 @@ def test_candidates_come_with_what_arrived_and_what_was_late():
     semantics = replace(RSPQL, lateness=1)
     header = Header(map(Head.of, stream("1: a p b. | 12: a p b. | 3: c p d. c p e. | [other] 4: x p y.")))
     due, arrived, late = all_candidates(header, query(), semantics, 20, 0)
-    assert [each.instant for each in due] == [5, 10, 15, 20]
+    assert [entry.instant for entry in due] == [5, 10, 15, 20]
     assert (arrived.times, late) == ((1, 12), {2})
     _due, arrived, late = all_candidates(header, query(), replace(RSPQL, lateness=9), 20, 0)
     assert (arrived.times, late) == ((1, 3, 3, 12), set())
@@ -95,10 +95,10 @@ def test_contents_are_what_the_windows_hold():
     elements = stream("1: a p b. | 3: c p d. | 7: e p f.")
     look = definition(elements).look(query(), RSPQL, 0)
     due, _, _ = all_candidates(Header(map(Head.of, elements)), query(), RSPQL, 10, 0)
-    held = [[arrival.time for arrival in look(each)[0]] for each in due]
+    held = [[arrival.time for arrival in look(entry)[0]] for entry in due]
     assert held == [[1, 3], [7]]
     part = inspected(elements[1:], query(), RSPQL, before=1)
-    assert [[arrival.time for arrival in part(each)[0]] for each in due] == [[3], [7]]
+    assert [[arrival.time for arrival in part(entry)[0]] for entry in due] == [[3], [7]]
 
 
 def test_named_windows_feed_graphs():
@@ -141,8 +141,8 @@ def test_another_value_for_an_aggregate_over_nothing_is_of_select_only():
 
 def test_content_change_needs_a_content():
     semantics = replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), partial_head=True)
-    found = definition(stream("1: a p b. | 2: a p b. | 3: c p d."))(query(), semantics, 10, 0)
-    assert [each.due.instant for each in found] == [1, 3]
+    expected_answers = definition(stream("1: a p b. | 2: a p b. | 3: c p d."))(query(), semantics, 10, 0)
+    assert [entry.due.instant for entry in expected_answers] == [1, 3]
 
 
 STREAMED = "1: a p 1. | 3: b p 2. | 6: a p 3. | 9: a p 4. a q 5. | 12: c p 1."
@@ -160,9 +160,12 @@ def test_contents_that_are_remembered_are_those_that_are_asked_for():
         (query(windows=other), RSPQL, 10, 1),
         (query(windows=other), replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE})), 10, 1),
     ]
-    for each in asked:
-        found = held(*each)
-        assert found == definition(stream(STREAMED))(*each)
-        seen, new = held.look(each[0], each[1], each[3]), definition(stream(STREAMED)).look(each[0], each[1], each[3])
-        assert [seen(one.due) for one in found] == [new(one.due) for one in found]
+    for entry in asked:
+        result = held(*entry)
+        assert result == definition(stream(STREAMED))(*entry)
+        seen, new = (
+            held.look(entry[0], entry[1], entry[3]),
+            definition(stream(STREAMED)).look(entry[0], entry[1], entry[3]),
+        )
+        assert [seen(one.due) for one in result] == [new(one.due) for one in result]
         assert seen(report(5, 1, 4)) == new(report(5, 1, 4))

@@ -29,9 +29,11 @@ def closes(size: int, slide: int, until: int):
 )
 def test_a_stretch_is_little_longer_than_its_first_report(monkeypatch, size, slide, cut):
     monkeypatch.setattr(cutting, "TASKS_A_CORE", 1 if slide == 1 else 0.1)
-    found = list(stretches(closes(size, slide, 30), 3 if slide == 1 else 1, before=False))
-    assert [(one.reports[0].instant, one.reports[-1].instant) for one in found] == cut
-    assert [one.start for one in found] == [sum(len(one.reports) for one in found[:at]) for at in range(len(found))]
+    results = list(stretches(closes(size, slide, 30), 3 if slide == 1 else 1, before=False))
+    assert [(one.reports[0].instant, one.reports[-1].instant) for one in results] == cut
+    assert [one.start for one in results] == [
+        sum(len(one.reports) for one in results[:at]) for at in range(len(results))
+    ]
 
 
 def test_a_stretch_reaches_back_to_the_report_before(monkeypatch):

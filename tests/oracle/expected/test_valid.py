@@ -17,12 +17,12 @@ def valid(sparql="SELECT ?s ?o { ?s <urn:p> ?o }", text=TEXT, semantics=RSPQL, n
     return Valid(ContinuousQuery(parse_sparql(sparql), windows), semantics, stream(text))
 
 
-def sets(found):
-    return [set(each) for each in found]
+def sets(result):
+    return [set(item) for item in result]
 
 
 def test_a_fact_holds_from_its_time_until_it_ends():
-    found = valid()
+    result = valid()
     expected = {
         0: "",
         1: "a b",
@@ -35,16 +35,16 @@ def test_a_fact_holds_from_its_time_until_it_ends():
         99: "c d",
     }
     for instant, text in (*expected.items(), *reversed(expected.items())):
-        assert set(found.at(instant)) == set(rows(text)), instant
+        assert set(result.at(instant)) == set(rows(text)), instant
 
 
 def test_all_that_it_was_between_two_instants_both_included():
-    found = valid()
-    assert sets(found.within(0, 1)) == sets([(), rows("a b")])
-    assert sets(found.within(1, 3)) == sets([rows("a b"), rows("a b ; c d")])
-    assert sets(found.within(3, 4)) == sets([rows("a b ; c d"), rows("c d")])
-    assert sets(found.within(4, 4)) == sets([rows("c d")])
-    assert sets(found.within(5, 7)) == sets([rows("c d"), rows("c d ; a e"), rows("c d")])
+    result = valid()
+    assert sets(result.within(0, 1)) == sets([(), rows("a b")])
+    assert sets(result.within(1, 3)) == sets([rows("a b"), rows("a b ; c d")])
+    assert sets(result.within(3, 4)) == sets([rows("a b ; c d"), rows("c d")])
+    assert sets(result.within(4, 4)) == sets([rows("c d")])
+    assert sets(result.within(5, 7)) == sets([rows("c d"), rows("c d ; a e"), rows("c d")])
 
 
 def test_every_window_of_the_query_holds_its_own_stream():

@@ -40,15 +40,15 @@ def run(borders: Borders, handed: tuple[float, ...]) -> Run:
 )
 def test_what_comes_just_after_a_border_is_after_it(borders, times, until):
     wall, arrived = by_arrival(run(borders, (0.2, 2000.0, 5000.1)), STREAM)
-    assert tuple(each.time for each in arrived) == times
+    assert tuple(item.time for item in arrived) == times
     assert (wall.header.advanced_to, wall.header.begin, wall.header.factor) == (until, 0, 1.0)
 
 
 def test_what_comes_just_before_an_open_border_is_before_it():
     _, arrived = by_arrival(run(Borders.CLOSED_OPEN, (0.2, 1999.9, 4999.9)), STREAM)
-    assert [each.time for each in arrived] == [0, 1999, 4999]
+    assert [item.time for item in arrived] == [0, 1999, 4999]
 
 
 def test_what_was_not_handed_over_is_left_out():
     _, arrived = by_arrival(run(Borders.CLOSED, (0.2, 2000.0)), STREAM)
-    assert [each.sequence for each in arrived] == [0, 1]
+    assert [element.sequence for element in arrived] == [0, 1]

@@ -18,7 +18,7 @@ def similarity(expected: str, actual: str, computed=frozenset()):
 
 
 @pytest.mark.parametrize(
-    ("expected", "actual", "found"),
+    ("expected", "actual", "result"),
     [
         ("", "", 1.0),
         ("x", "", 0.0),
@@ -31,8 +31,8 @@ def similarity(expected: str, actual: str, computed=frozenset()):
         ("_:a ; x", "_:c ; y", 1 / 3),
     ],
 )
-def test_bags_are_alike_by_what_they_share(expected, actual, found):
-    assert similarity(expected, actual) == found
+def test_bags_are_alike_by_what_they_share(expected, actual, result):
+    assert similarity(expected, actual) == result
 
 
 def test_computed_numbers_are_alike_by_value():
@@ -45,17 +45,17 @@ def test_computed_numbers_are_alike_by_value():
 
 
 def test_two_bags_apart():
-    found = overlap(rows("x ; x ; y"), rows("x ; y ; z ; z"), frozenset())
-    assert found == Overlap(2, (X,), (Z, Z))
-    assert found.differs
+    result = overlap(rows("x ; x ; y"), rows("x ; y ; z ; z"), frozenset())
+    assert result == Overlap(2, (X,), (Z, Z))
+    assert result.differs
     assert not overlap(rows("x"), rows("x"), frozenset()).differs
     assert overlap((), rows("x"), frozenset()).differs
     assert overlap(rows("x"), (), frozenset()).differs
 
 
 def test_a_datatype_that_differs_is_told():
-    found = overlap(rows("x 4 4"), rows("x 4e0 4"), frozenset({1, 2}))
-    assert (found.common, found.retyped) == (1, frozenset({1}))
+    result = overlap(rows("x 4 4"), rows("x 4e0 4"), frozenset({1, 2}))
+    assert (result.common, result.retyped) == (1, frozenset({1}))
     assert overlap(rows("x 4"), rows("x 4"), frozenset({1})).retyped == frozenset()
     assert overlap(rows("x 4"), (), frozenset({1})).retyped == frozenset()
 
@@ -69,7 +69,7 @@ def test_rows_are_alike_in_terms_exactly_and_in_computed_numbers_by_value():
 
 
 @pytest.mark.parametrize(
-    ("one", "other", "found"),
+    ("one", "other", "result"),
     [
         ("1", "1", True),
         ("1", "2", False),
@@ -102,9 +102,9 @@ def test_rows_are_alike_in_terms_exactly_and_in_computed_numbers_by_value():
         ("INF", "-INF", False),
     ],
 )
-def test_numbers_are_equal_within_the_looser_datatypes_tolerance(one, other, found):
-    assert close(term(one), term(other)) is found
-    assert close(term(other), term(one)) is found
+def test_numbers_are_equal_within_the_looser_datatypes_tolerance(one, other, result):
+    assert close(term(one), term(other)) is result
+    assert close(term(other), term(one)) is result
 
 
 def test_what_is_no_finite_number_has_none():

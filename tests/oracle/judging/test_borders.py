@@ -52,11 +52,11 @@ def test_the_best_pair_is_the_one_that_trying_all_finds(data):
     borders.MAX_BLOCK_PAIRS, borders.MIN_BLOCKS = data.draw(st.sampled_from([(1 << 18, 64), (4, 3), (1, 2), (9, 1)]))
     try:
         grid = BorderGrid.of(np.array(starts), np.array(ends), start, end)
-        found = best_pair(grid, quadrants(*wanted[0]), quadrants(*wanted[1]), received)
+        result = best_pair(grid, quadrants(*wanted[0]), quadrants(*wanted[1]), received)
     finally:
         borders.MAX_BLOCK_PAIRS, borders.MIN_BLOCKS = blocks, corners
     best = tried(starts, ends, start, end, *wanted, received)
-    assert (starts[found.start], ends[found.end], found.common, found.rows) == best[3:]
+    assert (starts[result.start], ends[result.end], result.common, result.rows) == best[3:]
 
 
 @pytest.mark.parametrize(("start", "end", "number"), [(4, 7, 1), (7, 9, 1), (4, 9, 1), (5, 8, 0), (8, 9, 0)])

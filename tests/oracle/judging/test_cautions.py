@@ -29,10 +29,10 @@ def folder(path, text, answers=None):
 def said(command, path, text, answers=None):
     """What check says, its lines without margins, and the cautions of its JSON."""
     run = folder(path, text, answers)
-    found = json.loads(command("check", run, "--json").out)["cautions"]
+    result = json.loads(command("check", run, "--json").out)["cautions"]
     lines = [line.strip() for line in command("check", run).out.splitlines()]
-    assert " ".join(lines[1:]).startswith(" ".join(found)) or not found
-    return found
+    assert " ".join(lines[1:]).startswith(" ".join(result)) or not result
+    return result
 
 
 def test_a_run_with_rows_on_both_sides_has_no_caution(tmp_path, command):
@@ -50,10 +50,10 @@ def test_a_run_with_rows_on_both_sides_has_no_caution(tmp_path, command):
     ],
 )
 def test_nothing_was_expected(tmp_path, command, pattern, causes):
-    found = said(command, tmp_path, HEAD % STREAM + "{ " + pattern + " }")
-    assert found[0].startswith("Every one of 4 due reports expected nothing: this verdict says little")
+    result = said(command, tmp_path, HEAD % STREAM + "{ " + pattern + " }")
+    assert result[0].startswith("Every one of 4 due reports expected nothing: this verdict says little")
     for cause in causes:
-        assert any(cause in sentence for sentence in found[1:]), found
+        assert any(cause in sentence for sentence in result[1:]), result
 
 
 def test_a_static_graph_that_was_forgotten(tmp_path, command):
@@ -66,8 +66,8 @@ def test_a_static_graph_that_was_forgotten(tmp_path, command):
 def test_a_window_over_a_stream_that_was_not_recorded(tmp_path, command):
     second = "FROM NAMED WINDOW <urn:v> ON <http://ex.org/streams/tset> [RANGE PT0.005S STEP PT0.005S] "
     text = HEAD % STREAM + second + "{ WINDOW <urn:w> { ?s <urn:p> ?o } WINDOW <urn:v> { ?s <urn:q> ?x } }"
-    found = said(command, tmp_path, text)
-    assert "the query reads the stream <http://ex.org/streams/tset>, and what was recorded is" in found[1]
+    result = said(command, tmp_path, text)
+    assert "the query reads the stream <http://ex.org/streams/tset>, and what was recorded is" in result[1]
 
 
 @pytest.mark.parametrize(
@@ -78,9 +78,9 @@ def test_a_window_over_a_stream_that_was_not_recorded(tmp_path, command):
     ],
 )
 def test_nothing_was_got(tmp_path, command, answers, sentence):
-    (found,) = said(command, tmp_path, PLAIN, answers)
-    assert sentence in found
-    assert f"was the engine given the stream <{STREAM}>" in found
+    (result,) = said(command, tmp_path, PLAIN, answers)
+    assert sentence in result
+    assert f"was the engine given the stream <{STREAM}>" in result
 
 
 def test_right_for_nothing_says_so_too(tmp_path, command):
@@ -90,9 +90,9 @@ def test_right_for_nothing_says_so_too(tmp_path, command):
         reports = expected(stream(TEXT), parse(text), RSPQL, 20, 0)
         return [replace(one, added=report.rows) for one, report in zip(answers, reports, strict=True)]
 
-    found = said(command, tmp_path, text, empty)
-    assert "expected nothing, and every answer was empty: this verdict says little" in found[0]
-    assert "<urn:pp> of the query" in found[1]
+    result = said(command, tmp_path, text, empty)
+    assert "expected nothing, and every answer was empty: this verdict says little" in result[0]
+    assert "<urn:pp> of the query" in result[1]
 
 
 @pytest.mark.slow

@@ -51,7 +51,7 @@ def test_an_empty_stream_is_the_definitions(tmp_path):
     assert choice(file, query(Window(10, 10)), first, None, 10).evaluator == "definition"
     expect, first, last = expectation("definition", file, Means(no_spark))
     assert (first, last) == (None, 0)
-    assert [each.due.instant for each in expect(query(Window(5, 5)), RSPQL, 10, 0)] == [5, 10]
+    assert [report.due.instant for report in expect(query(Window(5, 5)), RSPQL, 10, 0)] == [5, 10]
     assert other_stream(file, query(Window(5, 5))) is None
 
 
@@ -59,7 +59,7 @@ def test_the_first_element_is_that_of_the_smallest_system_time(table):
     held = stream(TEXT)
     _, first, last = expectation("definition", table, Means(no_spark))
     assert (first, last) == (1, 12)
-    assert first_time([replace(each, sequence=-each.sequence) for each in held]) == 12
+    assert first_time([replace(element, sequence=-element.sequence) for element in held]) == 12
     assert first_time([]) is None
 
 
@@ -77,9 +77,9 @@ def test_both_clocks_are_judged_by_the_definition(table):
     assert verdict.judgement is Judgement.RIGHT
     assert verdict.other_clock == ("application", 1.0, 1.0)
     endless = replace(wall, fed=(*wall.fed[:-1], replace(wall.fed[-1], handed=10**14)))
-    found = judge_run(endless, table, Means(no_spark, "definition"))
-    assert found.judgement is Judgement.UNKNOWN
-    assert "too many for the definition" in found.reason
+    expected_answers = judge_run(endless, table, Means(no_spark, "definition"))
+    assert expected_answers.judgement is Judgement.UNKNOWN
+    assert "too many for the definition" in expected_answers.reason
 
 
 def test_plain_sparql_judges_over_the_windows_of_the_run():
@@ -102,9 +102,9 @@ def test_a_continuous_query_judges_with_its_own_windows_and_the_static_data():
     )
     window = f"FROM NAMED WINDOW <urn:w> ON <{STREAM}> [RANGE PT7S STEP PT7S]"
     text = f"SELECT ?s {window} {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"
-    found = with_query(run, text, {}).header.query
-    assert [window.window for window in found.windows] == [Window(7000, 7000)]
-    assert found.static == run.header.query.static
+    result = with_query(run, text, {}).header.query
+    assert [window.window for window in result.windows] == [Window(7000, 7000)]
+    assert result.static == run.header.query.static
 
 
 def test_a_parameter_without_a_value_and_a_broken_query_are_told():
@@ -122,10 +122,10 @@ def test_a_query_of_another_stream_is_judged_by_nobody(tmp_path):
     run = right_run(RSPQL, text=TEXT)
     windows = (replace(run.header.query.windows[0], stream="urn:other"),)
     other = replace(run, header=replace(run.header, query=replace(run.header.query, windows=windows)))
-    found = judge_run(other, tmp_path / "stream.parquet", Means(no_spark))
-    assert found.judgement is Judgement.UNKNOWN
-    assert found.reason == other_stream(tmp_path / "stream.parquet", other.header.query)
-    assert "urn:other" in found.reason
+    verdict = judge_run(other, tmp_path / "stream.parquet", Means(no_spark))
+    assert verdict.judgement is Judgement.UNKNOWN
+    assert verdict.reason == other_stream(tmp_path / "stream.parquet", other.header.query)
+    assert "urn:other" in verdict.reason
 
 
 def test_answers_that_are_changes_are_judged_as_the_bags_that_they_add_up_to(table):

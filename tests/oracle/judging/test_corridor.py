@@ -48,9 +48,9 @@ def test_the_earlier_report_is_taken_where_the_cost_is_equal():
 
 def test_an_answer_moves_by_no_more_than_the_band():
     count = 4 * BAND
-    for moved, found in ((BAND, True), (BAND + 1, False)):
+    for moved, result in ((BAND, True), (BAND + 1, False)):
         pairs = by_order(range(count), range(count), lambda i, j, moved=moved: float(i == j + moved))
-        assert ((moved, 0) in pairs) is found
+        assert ((moved, 0) in pairs) is result
 
 
 def test_a_corridor_is_widened_while_an_alignment_outside_of_it_may_cost_less():

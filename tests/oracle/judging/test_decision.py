@@ -42,17 +42,17 @@ def test_the_judge_is_the_definition_unless_another_is_named():
 def test_no_evaluator_judges_itself():
     run = right_run(RSPQL)
     own = replace(run, header=replace(run.header, evaluator="definition"))
-    found = judged(own)
-    assert found.judgement is Judgement.UNKNOWN
-    assert found.reason == "the engine itself runs on definition, which may not judge it: name another evaluator"
+    verdict = judged(own)
+    assert verdict.judgement is Judgement.UNKNOWN
+    assert verdict.reason == "the engine itself runs on definition, which may not judge it: name another evaluator"
     assert judged(own, rules=JudgingRules("changes")).judgement is Judgement.RIGHT
 
 
 def test_a_failure_before_any_answer_is_the_reason():
     run = right_run(RSPQL)
     failed = replace(run, header=replace(run.header, failure="out of memory"), answers=())
-    found = judged(failed)
-    assert (found.judgement, found.reason) == (
+    verdict = judged(failed)
+    assert (verdict.judgement, verdict.reason) == (
         Judgement.UNKNOWN,
         "the engine failed before it answered: out of memory",
     )
@@ -62,9 +62,9 @@ def test_a_failure_before_any_answer_is_the_reason():
 
 def test_answers_that_remove_rows_need_an_operator_that_does():
     run = right_run(replace(RSPQL, r2s=R2S.ISTREAM))
-    found = judged(replace(run, answers=(*run.answers, replace(run.answers[0], removed=(A,)))))
-    assert found.judgement is Judgement.UNKNOWN
-    assert "its answers remove rows, which Istream never does" in found.reason
+    verdict = judged(replace(run, answers=(*run.answers, replace(run.answers[0], removed=(A,)))))
+    assert verdict.judgement is Judgement.UNKNOWN
+    assert "its answers remove rows, which Istream never does" in verdict.reason
 
 
 def searching(t0: int):
@@ -74,8 +74,8 @@ def searching(t0: int):
 
 def test_the_first_candidate_that_is_right_ends_the_search():
     tried: list[tuple[int, int]] = []
-    found = judged(searching(2), progress=lambda *told: tried.append(told))
-    assert (found.judgement, found.t0) == (Judgement.RIGHT, 2)
+    verdict = judged(searching(2), progress=lambda *told: tried.append(told))
+    assert (verdict.judgement, verdict.t0) == (Judgement.RIGHT, 2)
     assert tried == [(1, 6), (2, 6), (3, 6)]
 
 
@@ -83,8 +83,8 @@ def test_the_best_of_wrong_candidates_wins_and_the_smallest_of_equal_ones():
     run = searching(2)
     worse = replace(run, answers=(*run.answers[:-1], replace(run.answers[-1], added=(A,))))
     tried: list[tuple[int, int]] = []
-    found = judged(worse, progress=lambda *told: tried.append(told))
-    assert (found.judgement, found.t0, tried[-1]) == (Judgement.WRONG, 2, (6, 6))
+    verdict = judged(worse, progress=lambda *told: tried.append(told))
+    assert (verdict.judgement, verdict.t0, tried[-1]) == (Judgement.WRONG, 2, (6, 6))
     nothing = judged(replace(run, answers=tuple(replace(answer, added=(A,)) for answer in run.answers)))
     # From 0 on there are four reports, from 1 on three, as there are answers: no report is missed.
     assert (nothing.judgement, nothing.t0, nothing.precision, nothing.recall) == (Judgement.WRONG, 1, 0.0, 0.0)
@@ -102,7 +102,7 @@ def test_the_bound_of_a_candidate_changes_no_verdict(data):
         if data.draw(st.integers(0, 4)) and (wrong := data.draw(st.sampled_from(((), (), (A,))))) is not None
     ]
     grain = data.draw(st.sampled_from(Grain))
-    said = moved if grain is Grain.REPORT else [replace(each, added=(row,)) for each in moved for row in each.added]
+    said = moved if grain is Grain.REPORT else [replace(item, added=(row,)) for item in moved for row in item.added]
     run = replace(run, answers=tuple(said), header=replace(run.header, semantics=replace(semantics, grain=grain)))
     expect = definition(stream(TEXT))
     assert judged(run) == decide(run, RowScores(run, expect, JudgingRules()), 0, JudgingRules())
@@ -120,8 +120,8 @@ def test_a_candidate_that_cannot_be_better_is_not_scored():
     wrong = replace(run, answers=(*run.answers[:-1], replace(run.answers[-1], added=(A,))))
     searched = replace(wrong, header=replace(run.header, semantics=SEARCH))
     score = RowScores(searched, definition(stream(TEXT)), JudgingRules())
-    found = decide(searched, lambda t0: scored.append(t0) or score(t0), 0, JudgingRules(), bound=bound)
-    assert (scored, found.t0) == ([0, 5], 0)
+    result = decide(searched, lambda t0: scored.append(t0) or score(t0), 0, JudgingRules(), bound=bound)
+    assert (scored, result.t0) == ([0, 5], 0)
 
 
 def test_of_candidates_with_equal_rows_the_one_with_fewest_missed_reports_wins():
@@ -134,14 +134,14 @@ def test_of_candidates_with_equal_rows_the_one_with_fewest_missed_reports_wins()
     def score(t0: int):
         return Scored.of((), map(JudgedWindow, (wrong, *[gone] * missed.get(t0, 4))), None)
 
-    found = decide(run, score, 0, JudgingRules())
-    assert (found.t0, found.missed) == (1, 1)
+    result = decide(run, score, 0, JudgingRules())
+    assert (result.t0, result.missed) == (1, 1)
 
 
 def test_rows_are_put_in_the_order_of_the_columns():
     answer = Answer(("b", "a", "z"), (("1", "2", "3"),), (("4", "5", "6"),))
-    found = in_columns(answer, ("a", "x", "b"))
-    assert (found.variables, found.added, found.removed) == (
+    result = in_columns(answer, ("a", "x", "b"))
+    assert (result.variables, result.added, result.removed) == (
         ("a", "x", "b", "z"),
         (("2", None, "1", "3"),),
         (("5", None, "4", "6"),),
@@ -171,10 +171,16 @@ def test_a_late_answer_is_late_beyond_the_bound_only():
 
 def test_an_unknown_verdict_counts_nothing():
     run = right_run(RSPQL)
-    found = unknown(run, "nobody knows")
-    assert (found.judgement, found.reason, found.last_answer) == (Judgement.UNKNOWN, "nobody knows", 21.0)
-    assert (found.evaluator, found.t0, found.max_delay, found.variables, found.windows) == (None, None, None, (), ())
-    assert (found.precision, found.recall, found.missed, found.surplus, found.late) == (0.0, 0.0, 0, 0, 0)
+    result = unknown(run, "nobody knows")
+    assert (result.judgement, result.reason, result.last_answer) == (Judgement.UNKNOWN, "nobody knows", 21.0)
+    assert (result.evaluator, result.t0, result.max_delay, result.variables, result.windows) == (
+        None,
+        None,
+        None,
+        (),
+        (),
+    )
+    assert (result.precision, result.recall, result.missed, result.surplus, result.late) == (0.0, 0.0, 0, 0, 0)
 
 
 def test_of_each_window_20_missing_and_20_surplus_rows_are_kept():
@@ -190,9 +196,9 @@ def test_a_verdict_counts_what_was_missed_surplus_and_late():
     run = right_run(RSPQL)
     surplus = replace(run.answers[0], instant=999, scope=None)
     slow = replace(run.answers[2], received=run.answers[2].received + 10**9)
-    found = judged(
+    verdict = judged(
         replace(run, answers=(run.answers[1], slow, run.answers[3], surplus)), rules=JudgingRules(max_delay=500)
     )
-    assert (found.judgement, found.missed, found.surplus, found.late) == (Judgement.WRONG, 1, 1, 1)
-    assert (found.max_delay, found.delay_bound, found.horizon) == (1001.0, 500, 20)
-    assert [window.late for window in found.windows if window.due] == [False, False, True, False]
+    assert (verdict.judgement, verdict.missed, verdict.surplus, verdict.late) == (Judgement.WRONG, 1, 1, 1)
+    assert (verdict.max_delay, verdict.delay_bound, verdict.horizon) == (1001.0, 500, 20)
+    assert [window.late for window in verdict.windows if window.due] == [False, False, True, False]

@@ -35,9 +35,9 @@ def changes_of(elements):
     """What the definition expects, as changes."""
 
     def expect(query, semantics, advanced_to, t0):
-        found = expected(elements, query, replace(semantics, notify_empty=True), advanced_to, t0)
-        nets = received([Answer(report.variables, report.rows) for report in found])
-        return tuple(ContentChange(report.due, report.content, net) for report, net in zip(found, nets, strict=True))
+        result = expected(elements, query, replace(semantics, notify_empty=True), advanced_to, t0)
+        nets = received([Answer(report.variables, report.rows) for report in result])
+        return tuple(ContentChange(report.due, report.content, net) for report, net in zip(result, nets, strict=True))
 
     return expect
 
@@ -52,7 +52,7 @@ def right_answers(run_query, semantics, elements, advance, named):
 @st.composite
 def damaged(draw, answers):
     """Answers lost, doubled, with rows lost, added or off by little; now and then sent as changes."""
-    found = []
+    results = []
     for answer in answers:
         fault = draw(st.sampled_from(["none"] * 6 + ["lost", "double", "less", "more", "near"]))
         if fault == "less" and answer.added:
@@ -61,8 +61,8 @@ def damaged(draw, answers):
             answer = replace(answer, added=(*answer.added, ("<urn:x>",) * len(answer.variables), *answer.added[:1]))
         if fault == "near":
             answer = replace(answer, added=tuple(tuple(map(near, row)) for row in answer.added))
-        found += {"lost": [], "double": [answer, answer]}.get(fault, [answer])
-    return as_changes(found) if draw(st.booleans()) else found
+        results += {"lost": [], "double": [answer, answer]}.get(fault, [answer])
+    return as_changes(results) if draw(st.booleans()) else results
 
 
 def near(term):
@@ -70,13 +70,13 @@ def near(term):
 
 
 def as_changes(answers):
-    found, before = [], Counter()
+    result, before = [], Counter()
     for answer in answers:
         now = Counter(answer.added)
         gone, come = tuple((before - now).elements()), tuple((now - before).elements())
-        found.append(replace(answer, added=come, removed=gone))
+        result.append(replace(answer, added=come, removed=gone))
         before = now
-    return found
+    return result
 
 
 def fed(elements, advance):

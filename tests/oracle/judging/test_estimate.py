@@ -129,16 +129,16 @@ def test_the_choice_says_both_estimates(table):
 def test_what_spark_refuses_is_the_definitions(table):
     bag = replace(RSPQL, content=Counting.BAG)
     much = query(Window(1000, 1000), sparql="SELECT ?s { ?s <urn:p> ?o FILTER EXISTS { ?s <urn:q> ?o } }")
-    found = choice(table, much.with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 500_000), bag, None, warm=True)
-    assert found.evaluator == "definition"
-    assert found.sentence.startswith("definition, because Spark does not judge EXISTS over a content that is a bag: ")
+    result = choice(table, much.with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 500_000), bag, None, warm=True)
+    assert result.evaluator == "definition"
+    assert result.sentence.startswith("definition, because Spark does not judge EXISTS over a content that is a bag: ")
 
 
 def test_where_spark_cannot_start_the_definition_judges_what_spark_would(table, monkeypatch):
     much = query(Window(1000, 1000)).with_static((("<urn:a>", "<urn:q>", "<urn:b>"),) * 300_000)
     monkeypatch.setitem(sys.modules, "pyspark", None)
-    found = choice(table, much, RSPQL, None, warm=True)
-    assert found.evaluator == "definition"
-    assert found.sentence.startswith("definition, because Spark needs PySpark: pip install 'streamgauge[spark]': ")
+    result = choice(table, much, RSPQL, None, warm=True)
+    assert result.evaluator == "definition"
+    assert result.sentence.startswith("definition, because Spark needs PySpark: pip install 'streamgauge[spark]': ")
     own = choice(table, much, RSPQL, "definition", warm=True)
     assert own.evaluator == "spark"  # no engine is judged by its own evaluator

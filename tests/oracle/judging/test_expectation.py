@@ -43,8 +43,8 @@ def instants(table, semantics=RSPQL, window=Window(5, 5), **how):  # noqa: B008
     def name(horizon: int, _awaited: str) -> None:
         horizons.append(horizon)
 
-    found = expected_reports(query(window), semantics, table, MEANS, name=name, **how)
-    return [each.due.instant for each in found], horizons
+    result = expected_reports(query(window), semantics, table, MEANS, name=name, **how)
+    return [report.due.instant for report in result], horizons
 
 
 def course(first: int, last: int) -> Course:
@@ -55,7 +55,7 @@ def course(first: int, last: int) -> Course:
 
 
 @pytest.mark.parametrize(
-    ("how", "found", "horizon"),
+    ("how", "result", "horizon"),
     [
         ({}, [5, 10], 12),
         ({"course": course(1, 17)}, [5, 10, 15], 17),
@@ -70,8 +70,8 @@ def course(first: int, last: int) -> Course:
         ({"t0": 0}, [5, 10], 12),
     ],
 )
-def test_time_comes_as_far_as_it_is_said(table, how, found, horizon):
-    assert instants(table, **how) == (found, [horizon])
+def test_time_comes_as_far_as_it_is_said(table, how, result, horizon):
+    assert instants(table, **how) == (result, [horizon])
 
 
 def test_so_many_windows_close_from_the_first_on(table):

@@ -56,9 +56,9 @@ def test_a_right_answer_is_not_searched():
 
 
 def test_how_far_the_search_is_is_told():
-    told: list[tuple[int, int]] = []
-    graced(answering(rows([6])), progress=lambda *each: told.append(each))
-    assert told == [(1, 4), (2, 4), (3, 4), (4, 4)]
+    messages: list[tuple[int, int]] = []
+    graced(answering(rows([6])), progress=lambda *item: messages.append(item))
+    assert messages == [(1, 4), (2, 4), (3, 4), (4, 4)]
 
 
 NEGATED = "SELECT ?s { ?s <urn:p> ?o FILTER NOT EXISTS { ?s <urn:q> ?o } }"
@@ -170,12 +170,12 @@ def averaged(text, second, semantics=RSPQL):
 
 def test_a_computed_number_fits_by_its_value():
     text = " | ".join(f"{t}: s{t} v {t}." for t in range(20))
-    found = averaged(text, (('"7.5E0"^^<http://www.w3.org/2001/XMLSchema#double>',),))
-    assert (found.fitted, found.borders) == ((1.0, 1.0), (5, 11))
+    result = averaged(text, (('"7.5E0"^^<http://www.w3.org/2001/XMLSchema#double>',),))
+    assert (result.fitted, result.borders) == ((1.0, 1.0), (5, 11))
 
 
 def test_nothing_fits_where_the_semantics_sends_no_row_for_it():
     text = "0: a v 1. | 6: z w 9. | 8: b v 2. | 12: c v 3. | 19: d v 4."
-    found = averaged(text, (), replace(RSPQL, empty_aggregate=EmptyAggregate.NO_ROW))
-    assert found.fitted == (1.0, 1.0)
+    result = averaged(text, (), replace(RSPQL, empty_aggregate=EmptyAggregate.NO_ROW))
+    assert result.fitted == (1.0, 1.0)
     assert averaged(text, ()).fitted == (0.0, 0.0)

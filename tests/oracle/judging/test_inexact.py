@@ -42,8 +42,8 @@ def test_which_queries_may_have_several_legal_answers(sparql, open_):
     ],
 )
 def test_a_float_beyond_its_range_is_an_infinity(text, special):
-    found = read(f'"{text}"^^<{XSD}float>')
-    assert found is not None
-    assert found.special == special
+    result = read(f'"{text}"^^<{XSD}float>')
+    assert result is not None
+    assert result.special == special
     if "-" in text and special is None:
-        assert (found.low, found.high) == (0, 0)
+        assert (result.low, result.high) == (0, 0)

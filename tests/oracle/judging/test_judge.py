@@ -46,13 +46,13 @@ def test_never_the_evaluator_that_the_engine_runs_on(table):
 
 
 def test_the_sentence_on_the_choice_is_told(table):
-    told: list[str] = []
+    messages: list[str] = []
     run = right_run(RSPQL, text=TEXT, window=(5, 5), advance=15)
-    judge_run(run, table, Means(lambda: None, chosen=told.append))  # type: ignore[arg-type]
-    (sentence,) = told
+    judge_run(run, table, Means(lambda: None, chosen=messages.append))  # type: ignore[arg-type]
+    (sentence,) = messages
     assert sentence.startswith("definition: the definition would take about 0.0 s of CPU for 3 reports over ")
-    judge_run(run, table, Means(lambda: None, "definition", chosen=told.append))  # type: ignore[arg-type]
-    assert told == [sentence]
+    judge_run(run, table, Means(lambda: None, "definition", chosen=messages.append))  # type: ignore[arg-type]
+    assert messages == [sentence]
 
 
 def test_no_stream_in_common_is_named(table):
@@ -84,9 +84,9 @@ def test_spark_and_definition_say_the_same(spark, table, semantics):
     """Rows are compared under window close, changes counted under content change."""
     run = right_run(semantics, text=TEXT, sparql=HOT, window=(5, 5), advance=15)
     lost = replace(run, answers=tuple(replace(answer, added=answer.added[1:]) for answer in run.answers))
-    found = [judge_run(lost, table, Means(lambda: spark, name)) for name in ("definition", "spark")]
-    assert found[0].evaluator != found[1].evaluator
-    assert in_any_order(found[0]) == in_any_order(found[1])
+    expected_answers = [judge_run(lost, table, Means(lambda: spark, name)) for name in ("definition", "spark")]
+    assert expected_answers[0].evaluator != expected_answers[1].evaluator
+    assert in_any_order(expected_answers[0]) == in_any_order(expected_answers[1])
     assert judge_run(run, table, Means(lambda: spark, "definition")).judgement is Judgement.RIGHT
 
 
@@ -116,7 +116,7 @@ class Session:
 
     def arrived(self, session, path, times):
         assert session is self
-        return session, tuple(replace(each, time=times[each.sequence]) for each in stream(TEXT))
+        return session, tuple(replace(element, time=times[element.sequence]) for element in stream(TEXT))
 
     def read_header(self, table):
         return Header(map(Head.of, table[1]))
@@ -176,13 +176,13 @@ def test_borders_that_fit_are_sought_when_they_are_asked_for(table, clock):
     run = replace(run, header=replace(run.header, semantics=replace(RSPQL, clock=clock)))
     plain = judge_run(run, table, Means(lambda: None))  # type: ignore[arg-type]
     assert [window.borders for window in plain.windows] == [None] * 3
-    told: list[tuple[int, int]] = []
-    means = Means(lambda: None, gracious=True, progress=lambda *each: told.append(each))  # type: ignore[arg-type]
-    found = judge_run(run, table, means)
-    assert found.judgement is plain.judgement is Judgement.WRONG
-    assert [window.borders for window in found.windows] == [(0, 5), (1, 10), (10, 15)]
-    assert told[-3:] == [(4, 6), (5, 6), (6, 6)]
-    shares = [done / of for done, of in told]
+    messages: list[tuple[int, int]] = []
+    means = Means(lambda: None, gracious=True, progress=lambda *item: messages.append(item))  # type: ignore[arg-type]
+    verdict = judge_run(run, table, means)
+    assert verdict.judgement is plain.judgement is Judgement.WRONG
+    assert [window.borders for window in verdict.windows] == [(0, 5), (1, 10), (10, 15)]
+    assert messages[-3:] == [(4, 6), (5, 6), (6, 6)]
+    shares = [done / of for done, of in messages]
     assert shares == sorted(shares)
     assert shares[-4] <= 0.5
 
@@ -200,7 +200,7 @@ def test_where_no_borders_can_be_sought_the_ordinary_verdict_says_so(table):
 
 def test_a_row_that_is_no_triple_is_told_with_its_stream_table(tmp_path):
     table = tmp_path / "stream.parquet"
-    write([replace(each, added=(('"a"', "<urn:p>", "<urn:o>"),)) for each in stream("1: a p b.")], table)
+    write([replace(element, added=(('"a"', "<urn:p>", "<urn:o>"),)) for element in stream("1: a p b.")], table)
     run = right_run(RSPQL, text=TEXT, sparql="SELECT ?s { ?s <urn:p> ?v }", advance=15)
     with pytest.raises(StreamError, match=r"stream\.parquet: a row is not a triple: "):
         judge_run(run, table, Means(lambda: None))  # type: ignore[arg-type]

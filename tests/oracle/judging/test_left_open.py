@@ -31,7 +31,7 @@ JOINED = "SELECT (GROUP_CONCAT(?o; separator='; ') AS ?all) { ?s <urn:p> ?o }"
 
 
 @pytest.mark.parametrize(
-    ("said", "judged"),
+    ("message", "judged"),
     [
         ("x; x; y", Judgement.RIGHT),
         ("y; x; x", Judgement.RIGHT),
@@ -39,16 +39,16 @@ JOINED = "SELECT (GROUP_CONCAT(?o; separator='; ') AS ?all) { ?s <urn:p> ?o }"
         ("y; y; x", Judgement.WRONG),
     ],
 )
-def test_the_order_of_a_concatenation_is_open(said: str, judged: Judgement) -> None:
-    run = run_of(JOINED, (f'"{said}"',))
+def test_the_order_of_a_concatenation_is_open(message: str, judged: Judgement) -> None:
+    run = run_of(JOINED, (f'"{message}"',))
     assert check(run, definition(ELEMENTS), 0, JudgingRules()).judgement is judged
 
 
 @pytest.mark.parametrize(
-    ("said", "judged"), [('"x"', Judgement.RIGHT), ('"y"', Judgement.RIGHT), ('"z"', Judgement.WRONG)]
+    ("message", "judged"), [('"x"', Judgement.RIGHT), ('"y"', Judgement.RIGHT), ('"z"', Judgement.WRONG)]
 )
-def test_sample_may_give_any_value_of_its_group(said: str, judged: Judgement) -> None:
-    run = run_of("SELECT (SAMPLE(?o) AS ?any) { ?s <urn:p> ?o }", (said,))
+def test_sample_may_give_any_value_of_its_group(message: str, judged: Judgement) -> None:
+    run = run_of("SELECT (SAMPLE(?o) AS ?any) { ?s <urn:p> ?o }", (message,))
     assert check(run, definition(ELEMENTS), 0, JudgingRules()).judgement is judged
 
 
@@ -104,7 +104,7 @@ def test_an_open_term_is_any_legal_one_also_in_triples_and_differences(sends, fo
     semantics = Semantics("s", r2s=sends, r2s_able=frozenset(R2S))
     query = ContinuousQuery(parse_sparql(form), (StreamWindow(STREAM, Window(2, 2)),))
     own = definition(elements)(query, semantics, 4, 0)
-    answers = tuple(Answer(each.variables, each.rows, instant=each.due.instant) for each in own)
+    answers = tuple(Answer(report.variables, report.rows, instant=report.due.instant) for report in own)
     run = Run(RunHeader("e", query, form, "rspql", semantics, advanced_to=4, started=0), answers, ())
     for text in [*legal, "other"]:
         other = replace(answers[1], added=tuple((*row[:-1], f'"{text}"') for row in answers[1].added))

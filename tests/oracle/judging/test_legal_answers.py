@@ -79,9 +79,9 @@ def judgements(case: dict[str, Any]) -> list[tuple[str, Judgement]]:
 
 
 def as_stated(case: dict[str, Any], judge: Any) -> None:
-    found: dict[str, Verdict] = {answer: judge(run_of(case, answer)) for answer, _ in judgements(case)}
-    assert {answer: verdict.judgement for answer, verdict in found.items()} == dict(judgements(case))
-    reasons = [verdict.reason for verdict in found.values() if verdict.judgement is Judgement.UNKNOWN]
+    result: dict[str, Verdict] = {answer: judge(run_of(case, answer)) for answer, _ in judgements(case)}
+    assert {answer: verdict.judgement for answer, verdict in result.items()} == dict(judgements(case))
+    reasons = [verdict.reason for verdict in result.values() if verdict.judgement is Judgement.UNKNOWN]
     assert all(map(_NAMED.search, reasons)), reasons
 
 

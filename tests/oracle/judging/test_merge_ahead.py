@@ -11,8 +11,8 @@ def groups(expected: list[list[str]], answers: list[str]) -> list[list[str]]:
         ExpectedReport(DueReport(at, (View(0, at, 0, at, 0),)), ("x",), tuple((x,) for x in rows), 1)
         for at, rows in enumerate(expected)
     ]
-    found = merged([Answer(("x",), ((x,),)) for x in answers], reports, Grain.ROW)
-    return [[row[0] for row in each.added] for each in found]
+    result = merged([Answer(("x",), ((x,),)) for x in answers], reports, Grain.ROW)
+    return [[row[0] for row in item.added] for item in result]
 
 
 def test_the_next_32_answers_decide_whether_a_row_leads_on():
@@ -20,8 +20,8 @@ def test_the_next_32_answers_decide_whether_a_row_leads_on():
     assert LOOKAHEAD == 32
     for own, later, leads in ((16, 15, False), (15, 16, False), (32, 99, False), (0, 32, True)):
         mine, other = [f"m{n}" for n in range(own)], [f"o{n}" for n in range(later)]
-        found = groups([["a", *mine, "q"], ["z", *other]], ["a", "z", *mine, *other])
-        assert (len(found[0]) == 1) is leads, (own, later)
+        result = groups([["a", *mine, "q"], ["z", *other]], ["a", "z", *mine, *other])
+        assert (len(result[0]) == 1) is leads, (own, later)
 
 
 def test_what_comes_after_the_next_32_answers_decides_nothing():
@@ -29,5 +29,5 @@ def test_what_comes_after_the_next_32_answers_decides_nothing():
     for place, leads in ((31, False), (32, True)):
         coming = [f"x{n}" for n in range(40)]
         coming[place] = "m"
-        found = groups([["a", "m", "q"], ["z", "y"]], ["a", "z", *coming])
-        assert (len(found[0]) == 1) is leads, place
+        result = groups([["a", "m", "q"], ["z", "y"]], ["a", "z", *coming])
+        assert (len(result[0]) == 1) is leads, place

@@ -21,37 +21,37 @@ def scored(report=REPORT, answer=ANSWER, both=Overlap(1, (B, B), (C,)), position
 
 
 def test_a_report_beside_its_answer():
-    found = scored()
-    assert (found.index, found.report, found.due) == (4, 3, True)
-    assert (found.start, found.end, found.instant) == (0, 10, 10)
-    assert (found.true_positives, found.expected, found.actual, found.content) == (1, 3, 2, 7)
-    assert (found.precision, found.recall) == (1 / 2, 1 / 3)
-    assert (found.missing, found.surplus) == ((B,), (C,))
-    assert found.delay == 1.5
-    assert not found.right
+    result = scored()
+    assert (result.index, result.report, result.due) == (4, 3, True)
+    assert (result.start, result.end, result.instant) == (0, 10, 10)
+    assert (result.true_positives, result.expected, result.actual, result.content) == (1, 3, 2, 7)
+    assert (result.precision, result.recall) == (1 / 2, 1 / 3)
+    assert (result.missing, result.surplus) == ((B,), (C,))
+    assert result.delay == 1.5
+    assert not result.right
 
 
 def test_a_missed_report():
-    found = scored(answer=None, position=None, both=Overlap(0, (A, B, B), ()))
-    assert (found.report, found.due, found.actual, found.expected) == (None, True, 0, 3)
-    assert (found.precision, found.recall, found.delay) == (0.0, 0.0, None)
+    result = scored(answer=None, position=None, both=Overlap(0, (A, B, B), ()))
+    assert (result.report, result.due, result.actual, result.expected) == (None, True, 0, 3)
+    assert (result.precision, result.recall, result.delay) == (0.0, 0.0, None)
     empty = ExpectedReport(REPORT.due, ("x",), (), 0)
     missed = scored(report=empty, answer=None, position=None, both=Overlap(0, (), ()))
     assert (missed.precision, missed.recall) == (0.0, 0.0)
 
 
 def test_a_surplus_report():
-    found = scored(report=None, both=Overlap(0, (), (A, C)))
-    assert (found.due, found.expected, found.actual, found.content) == (False, 0, 2, 0)
-    assert (found.precision, found.recall, found.delay) == (0.0, 0.0, None)
-    assert (found.start, found.end, found.instant) == (5, 10, 10)
+    result = scored(report=None, both=Overlap(0, (), (A, C)))
+    assert (result.due, result.expected, result.actual, result.content) == (False, 0, 2, 0)
+    assert (result.precision, result.recall, result.delay) == (0.0, 0.0, None)
+    assert (result.start, result.end, result.instant) == (5, 10, 10)
     nowhere = scored(report=None, answer=Answer(("x",), (A,), instant=7), both=Overlap(0, (), (A,)))
     assert (nowhere.start, nowhere.end, nowhere.instant) == (None, None, 7)
 
 
 def test_the_rows_by_which_a_legal_answer_differs_are_counted_and_some_kept():
-    found = scored(both=Overlap(2, (B,), ()), doubtful=(C, C))
-    assert (found.actual, found.precision, found.undecided, found.doubtful) == (2, 1.0, 2, (C,))
+    result = scored(both=Overlap(2, (B,), ()), doubtful=(C, C))
+    assert (result.actual, result.precision, result.undecided, result.doubtful) == (2, 1.0, 2, (C,))
 
 
 def test_a_run_without_a_clock_has_no_delay():
@@ -59,19 +59,19 @@ def test_a_run_without_a_clock_has_no_delay():
 
 
 @pytest.mark.parametrize(
-    ("part", "whole", "other", "found"), [(1, 2, 0, 0.5), (0, 2, 0, 0.0), (0, 0, 3, 0.0), (0, 0, 0, 1.0)]
+    ("part", "whole", "other", "result"), [(1, 2, 0, 0.5), (0, 2, 0, 0.0), (0, 0, 3, 0.0), (0, 0, 0, 1.0)]
 )
-def test_a_ratio_to_nothing_is_1_only_beside_nothing(part, whole, other, found):
-    assert ratio(part, whole, other) == found
+def test_a_ratio_to_nothing_is_1_only_beside_nothing(part, whole, other, result):
+    assert ratio(part, whole, other) == result
 
 
 @pytest.mark.parametrize(
-    ("values", "share", "found"),
+    ("values", "share", "result"),
     [([], 50, None), ([7.0], 50, 7.0), ([4.0, 1.0, 3.0, 2.0], 50, 2.0), ([4.0, 1.0, 3.0, 2.0], 51, 3.0),
      ([4.0, 1.0, 3.0, 2.0], 100, 4.0), ([4.0, 1.0, 3.0, 2.0], 1, 1.0)],
 )  # fmt: skip
-def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(values, share, found):
-    assert percentile(values, share) == found
+def test_a_percentile_is_the_smallest_value_that_so_many_do_not_exceed(values, share, result):
+    assert percentile(values, share) == result
 
 
 def test_totals_are_over_all_rows():

@@ -25,43 +25,43 @@ def verdict(run, rules: JudgingRules = JudgingRules()):  # noqa: B008
 @pytest.mark.parametrize("named", [True, False], ids=["named", "unnamed"])
 @pytest.mark.parametrize("semantics", [CLOSE, SMALL_CSPARQL, replace(CQELS, time_unit=1)], ids=lambda s: s.name)
 def test_a_right_run_is_right(semantics: Semantics, named: bool):
-    found = verdict(right_run(semantics, named=named))
-    assert (found.judgement, found.precision, found.recall) == (Judgement.RIGHT, 1.0, 1.0)
-    assert found.t0 == 0
-    assert found.missed == found.surplus == 0
+    result = verdict(right_run(semantics, named=named))
+    assert (result.judgement, result.precision, result.recall) == (Judgement.RIGHT, 1.0, 1.0)
+    assert result.t0 == 0
+    assert result.missed == result.surplus == 0
 
 
 def test_t0_is_found():
     shifted = replace(SMALL_CSPARQL, t0=3)
     run = right_run(shifted, named=False)
-    found = verdict(replace(run, header=replace(run.header, semantics=SMALL_CSPARQL)))
-    assert (found.judgement, found.t0) == (Judgement.RIGHT, 3)
+    result = verdict(replace(run, header=replace(run.header, semantics=SMALL_CSPARQL)))
+    assert (result.judgement, result.t0) == (Judgement.RIGHT, 3)
 
 
 def test_a_lost_report_costs_one_window_and_not_all_after_it():
     run = right_run(CLOSE, named=False)
-    found = verdict(replace(run, answers=run.answers[:1] + run.answers[2:]))
-    assert found.judgement is Judgement.WRONG
-    assert [window.right for window in found.windows] == [True, False, True, True]
-    assert (found.missed, found.surplus) == (1, 0)
-    assert found.windows[1].delay is None
+    result = verdict(replace(run, answers=run.answers[:1] + run.answers[2:]))
+    assert result.judgement is Judgement.WRONG
+    assert [window.right for window in result.windows] == [True, False, True, True]
+    assert (result.missed, result.surplus) == (1, 0)
+    assert result.windows[1].delay is None
 
 
 def test_an_extra_report_is_a_unit_of_its_own():
     run = right_run(CLOSE)
     extra = replace(run.answers[0], instant=7, scope=None)
-    found = verdict(replace(run, answers=(*run.answers, extra)))
-    assert (found.judgement, found.missed, found.surplus) == (Judgement.WRONG, 0, 1)
-    assert found.precision < 1.0
-    assert found.recall == 1.0
+    result = verdict(replace(run, answers=(*run.answers, extra)))
+    assert (result.judgement, result.missed, result.surplus) == (Judgement.WRONG, 0, 1)
+    assert result.precision < 1.0
+    assert result.recall == 1.0
 
 
 def test_missing_and_surplus_rows_are_kept_as_witnesses():
     run = right_run(CLOSE)
     first = run.answers[0]
     changed = replace(first, added=(("<urn:never>",), *first.added[1:]))
-    found = verdict(replace(run, answers=(changed, *run.answers[1:])))
-    window = found.windows[0]
+    result = verdict(replace(run, answers=(changed, *run.answers[1:])))
+    window = result.windows[0]
     assert window.missing == (first.added[0],)
     assert window.surplus == (("<urn:never>",),)
     assert window.precision == window.recall == pytest.approx(4 / 5)
@@ -70,14 +70,14 @@ def test_missing_and_surplus_rows_are_kept_as_witnesses():
 def test_an_empty_answer_that_was_not_sent_is_missed():
     text = "1: a q b. | 6: b p c."
     run = right_run(CLOSE, text=text, advance=10)
-    found = check(replace(run, answers=run.answers[1:]), definition(stream(text)), 1, JudgingRules())
-    assert (found.judgement, found.missed) == (Judgement.WRONG, 1)
-    assert found.recall < 1.0
+    expected_answers = check(replace(run, answers=run.answers[1:]), definition(stream(text)), 1, JudgingRules())
+    assert (expected_answers.judgement, expected_answers.missed) == (Judgement.WRONG, 1)
+    assert expected_answers.recall < 1.0
 
 
 def test_delay_is_measured_from_the_hand_over_that_made_the_report_due():
-    found = verdict(right_run(CLOSE))
-    assert [window.delay for window in found.windows] == [1.0] * 4
+    result = verdict(right_run(CLOSE))
+    assert [window.delay for window in result.windows] == [1.0] * 4
     late = verdict(right_run(CLOSE), JudgingRules(max_delay=0.5))
     assert (late.judgement, late.late) == (Judgement.LATE, 4)
 
@@ -85,21 +85,21 @@ def test_delay_is_measured_from_the_hand_over_that_made_the_report_due():
 def test_paced_delay_is_measured_from_the_wall_clock():
     run = right_run(CLOSE)
     paced = replace(run, header=replace(run.header, factor=2.0))
-    found = verdict(paced)
-    assert [window.delay for window in found.windows] == [5 / 2 + 1, 10 / 2 + 1, 15 / 2 + 1, 20 / 2 + 1]
+    result = verdict(paced)
+    assert [window.delay for window in result.windows] == [5 / 2 + 1, 10 / 2 + 1, 15 / 2 + 1, 20 / 2 + 1]
 
 
 def test_nobody_is_judged_by_the_evaluator_it_runs_on():
     run = right_run(CLOSE)
-    found = verdict(replace(run, header=replace(run.header, evaluator="definition")))
-    assert found.judgement is Judgement.UNKNOWN
-    assert "may not judge it" in found.reason
+    expected_answers = verdict(replace(run, header=replace(run.header, evaluator="definition")))
+    assert expected_answers.judgement is Judgement.UNKNOWN
+    assert "may not judge it" in expected_answers.reason
 
 
 def test_an_engine_that_failed_is_not_right():
     run = right_run(CLOSE)
-    found = verdict(replace(run, header=replace(run.header, failure="it crashed")))
-    assert (found.judgement, found.reason) == (Judgement.WRONG, "it crashed")
+    result = verdict(replace(run, header=replace(run.header, failure="it crashed")))
+    assert (result.judgement, result.reason) == (Judgement.WRONG, "it crashed")
 
 
 def test_columns_in_another_order_are_the_same_answer():
@@ -126,5 +126,5 @@ def test_every_profile_judges_its_own_right_run():
         if Report.EXPIRATION in profile.report:
             continue
         small = replace(profile, time_unit=1)
-        found = verdict(right_run(small))
-        assert found.judgement is Judgement.RIGHT, profile.name
+        result = verdict(right_run(small))
+        assert result.judgement is Judgement.RIGHT, profile.name

@@ -28,7 +28,7 @@ def verdict(text: str, said: str, *, ordered: bool = True, sends: R2S = R2S.RSTR
 
 
 @pytest.mark.parametrize(
-    ("keys", "said", "right"),
+    ("keys", "message", "right"),
     [
         ("?v", "b 1 ; e 1.0 ; c 2 ; a 3", True),
         ("?v", "e 1.0 ; b 1 ; c 2 ; a 3", True),
@@ -41,8 +41,8 @@ def verdict(text: str, said: str, *, ordered: bool = True, sends: R2S = R2S.RSTR
         ("?v DESC(?s)", "e 1.0 ; b 1 ; c 2 ; a 3", True),
     ],
 )
-def test_rows_have_to_come_in_order(keys: str, said: str, right: bool) -> None:
-    judged = verdict(ORDERED + keys, said)
+def test_rows_have_to_come_in_order(keys: str, message: str, right: bool) -> None:
+    judged = verdict(ORDERED + keys, message)
     assert (judged.judgement is Judgement.RIGHT) is right
     assert judged.tolerance.endswith("; rows in the order of ORDER BY")
     assert bool(judged.windows[0].missing) is not right
@@ -50,8 +50,8 @@ def test_rows_have_to_come_in_order(keys: str, said: str, right: bool) -> None:
 
 def test_rows_that_are_not_ordered_come_anywhere() -> None:
     every = "SELECT ?s ?v { ?s <urn:p> ?v } ORDER BY ?v"
-    for said in ("d 'x' ; b 1 ; e 1.0 ; c 2 ; a 3", "b 1 ; e 1.0 ; d 'x' ; c 2 ; a 3"):
-        assert verdict(every, said).judgement is Judgement.RIGHT
+    for item in ("d 'x' ; b 1 ; e 1.0 ; c 2 ; a 3", "b 1 ; e 1.0 ; d 'x' ; c 2 ; a 3"):
+        assert verdict(every, item).judgement is Judgement.RIGHT
     assert verdict(every, "c 2 ; d 'x' ; b 1 ; e 1.0 ; a 3").judgement is Judgement.WRONG
 
 

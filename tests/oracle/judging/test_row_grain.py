@@ -23,12 +23,12 @@ def answer(rows: str, instant: int | None = None, received: int = 0, scope=None)
 def groups(expected: list[str], answers: list[str]) -> list[str]:
     reports = [report(at, rows) for at, rows in enumerate(expected)]
     return [
-        "".join(row[0] for row in each.added) for each in merged([answer(one) for one in answers], reports, Grain.ROW)
+        "".join(row[0] for row in item.added) for item in merged([answer(one) for one in answers], reports, Grain.ROW)
     ]
 
 
 @pytest.mark.parametrize(
-    ("expected", "answers", "found"),
+    ("expected", "answers", "result"),
     [
         (["ab", "cd"], ["a", "b", "c", "d"], ["ab", "cd"]),
         (["ab", "ab"], ["a", "b", "a", "b"], ["ab", "ab"]),
@@ -44,15 +44,15 @@ def groups(expected: list[str], answers: list[str]) -> list[str]:
         ([], ["x", "y"], ["xy"]),
     ],
 )
-def test_a_row_belongs_to_the_report_that_lacks_it_or_leads_to_the_next_that_holds_it(expected, answers, found):
-    assert groups(expected, answers) == found
+def test_a_row_belongs_to_the_report_that_lacks_it_or_leads_to_the_next_that_holds_it(expected, answers, result):
+    assert groups(expected, answers) == result
 
 
 def test_rows_that_name_their_instant_are_merged_by_it():
     expected = [report(5, "ab"), report(10, "c")]
     said = [answer("a", 5, 3), answer("c", 10, 9), answer("b", 5, 7), answer("x", 15, 4), answer("y", 0, 1)]
-    found = merged(said, expected, Grain.ROW)
-    assert [(each.instant, each.added, each.received) for each in found] == [
+    result = merged(said, expected, Grain.ROW)
+    assert [(entry.instant, entry.added, entry.received) for entry in result] == [
         (5, (("a",), ("b",)), 7),
         (10, (("c",),), 9),
         (15, (("x",),), 4),
@@ -63,10 +63,10 @@ def test_rows_that_name_their_instant_are_merged_by_it():
 def test_of_several_reports_at_an_instant_the_scope_decides():
     expected = [report(10, "ab", 0), report(10, "bc", 5)]
     said = [answer("b", 10, scope=(5, 10)), answer("a", 10, scope=(0, 10)), answer("c", 10, scope=(5, 10))]
-    found = merged(said, expected, Grain.ROW)
-    assert [(each.scope, each.added) for each in found] == [((5, 10), (("b",), ("c",))), ((0, 10), (("a",),))]
+    result = merged(said, expected, Grain.ROW)
+    assert [(entry.scope, entry.added) for entry in result] == [((5, 10), (("b",), ("c",))), ((0, 10), (("a",),))]
     both = merged([answer(x, 10) for x in "abbc"], expected, Grain.ROW)
-    assert ["".join(row[0] for row in each.added) for each in both] == ["ab", "bc"]
+    assert ["".join(row[0] for row in entry.added) for entry in both] == ["ab", "bc"]
 
 
 def test_of_several_reports_at_an_instant_computed_numbers_decide_by_value():
@@ -75,8 +75,8 @@ def test_of_several_reports_at_an_instant_computed_numbers_decide_by_value():
         replace(report(10, "", start), rows=((number,),)) for start, number in ((0, numbers[0]), (5, numbers[2]))
     ]
     said = [replace(answer("", 10), added=((number,),)) for number in numbers[1:]]
-    found = merged(said, expected, Grain.ROW, frozenset({0}))
-    assert [each.added for each in found] == [((number,),) for number in numbers[1:]]
+    result = merged(said, expected, Grain.ROW, frozenset({0}))
+    assert [item.added for item in result] == [((number,),) for number in numbers[1:]]
 
 
 def test_whole_answers_stay():
@@ -87,12 +87,12 @@ def test_whole_answers_stay():
 
 def test_changes_are_added_up_and_a_row_may_be_owed():
     said = [answer("ab"), Answer(("x",), (("c",),), (("a",),)), Answer(("x",), (), (("z",),)), answer("z"), answer("z")]
-    found = whole(said)
-    assert [sorted("".join(row) for row in each.added) for each in found] == [
+    result = whole(said)
+    assert [sorted("".join(row) for row in item.added) for item in result] == [
         ["a", "b"],
         ["b", "c"],
         ["b", "c"],
         ["b", "c"],
         ["b", "c", "z"],
     ]
-    assert not any(each.removed for each in found)
+    assert not any(item.removed for item in result)

@@ -39,7 +39,7 @@ class Tables:
 
     @property
     def evaluators(self) -> list[str]:
-        return [each[0] for each in self.asked]
+        return [entry[0] for entry in self.asked]
 
 
 @pytest.fixture

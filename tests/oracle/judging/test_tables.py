@@ -137,7 +137,7 @@ def drawn(seed: int, under: Sequence[Semantics] = SEMANTICS):
         answers = [replace(answer, added=(row,)) for answer in answers for row in answer.added]
     said = tuple(_damaged(draw, answers))
     if draw.random() < 0.3 and refuse_counts(header) is None and semantics.changes is Changes.BOTH:
-        said = tuple(replace(each, instant=None) for each in said)
+        said = tuple(replace(item, instant=None) for item in said)
     return elements, replace(run, answers=said)
 
 
@@ -213,13 +213,13 @@ def agree(spark, folder, seed: int, under: Sequence[Semantics] = SEMANTICS) -> N
                 continue
             by_instant = evaluator == "definition" and all(answer.instant is not None for answer in run.answers)
             with patch.object(ranks, "MAX_REPORTS", 0 if by_instant and not counts else ranks.MAX_REPORTS):
-                found = judged(spark, heads, table, JudgingRules(evaluator), gracious=counts)
-            if found is None:
+                result = judged(spark, heads, table, JudgingRules(evaluator), gracious=counts)
+            if result is None:
                 continue
-            found = over_nothing(run, replace(found, cautions=wanted.cautions))
-            assert plain(found) == plain(wanted), evaluator
+            result = over_nothing(run, replace(result, cautions=wanted.cautions))
+            assert plain(result) == plain(wanted), evaluator
             if counts:  # where several answers are legal, the one that is nearest is not determined
-                assert {window.instant: {*window.missing, *window.surplus} for window in found.windows} == wrong
+                assert {window.instant: {*window.missing, *window.surplus} for window in result.windows} == wrong
 
 
 def judged(spark, heads, table, rules: JudgingRules, *, gracious: bool):

@@ -28,18 +28,25 @@ FORMS = {
 @pytest.fixture
 def came():
     plain = stream("0: a v 1. | 1: b v 4. | 2: a v 2. | 2: a v 2. | 6: a v 1. c v 1. | 7: a w 1.")
-    return [replace(each, added=tuple((s, p, f'"{o[1]}.1E0"{DOUBLE}') for s, p, o in each.added)) for each in plain]
+    return [replace(item, added=tuple((s, p, f'"{o[1]}.1E0"{DOUBLE}') for s, p, o in item.added)) for item in plain]
 
 
 def recorded(came, form: str, change) -> Run:
     query = ContinuousQuery(parse_sparql(form), (StreamWindow(STREAM, Window(5, 5), None),))
     due = expected(came, query, UPDATES, 7, 0)
     said = [
-        Answer(each.variables, tuple(map(change, each.rows)), (), "solutions", each.due.instant, (each.due.start, 0))
-        for each in due
+        Answer(
+            report.variables,
+            tuple(map(change, report.rows)),
+            (),
+            "solutions",
+            report.due.instant,
+            (report.due.start, 0),
+        )
+        for report in due
     ]
     header = RunHeader("spark", query, form, "rspql", UPDATES, 7, 0, evaluator="spark")
-    return Run(header, tuple(said), tuple(Fed(each.sequence, each.time, 0, 0) for each in came))
+    return Run(header, tuple(said), tuple(Fed(report.sequence, report.time, 0, 0) for report in came))
 
 
 def verdict(came, form: str, root, change=lambda row: row) -> Judgement:

@@ -91,12 +91,12 @@ class Worlds:
                 ]
             case a.LeftJoin(left=left, right=right, condition=condition):
                 others = self.rows(right, fixed)
-                found = []
+                results = []
                 for one in self.rows(left, fixed):
                     merged = [{**one, **two} for two in others if agree(one, two)]
                     kept = [row for row in merged if condition is None or self.holds(condition, row, fixed)]
-                    found += kept or [one]
-                return found
+                    results += kept or [one]
+                return results
             case a.Filter(condition=condition, pattern=inner):
                 return [row for row in self.rows(inner, fixed) if self.holds(condition, row, fixed)]
             case a.Extend(pattern=inner, variable=variable, expression=tree):
@@ -132,16 +132,16 @@ class Worlds:
         raise NotImplementedError(pattern)
 
     def matches(self, patterns: Sequence[a.TriplePattern], fixed: Solution) -> list[Solution]:
-        found: list[Solution] = [{}]
+        results: list[Solution] = [{}]
         for pattern in patterns:
             nodes = (pattern.subject, pattern.predicate, pattern.object)
-            found = [
+            results = [
                 more
-                for row in found
+                for row in results
                 for triple in self.triples
                 if (more := matched(row, nodes, triple, fixed)) is not None
             ]
-        return found
+        return results
 
     def slice(self, pattern: a.Slice, fixed: Solution) -> list[Solution]:
         """LIMIT and OFFSET of rows in any order that ORDER BY allows."""
@@ -169,19 +169,19 @@ class Worlds:
         groups: dict[tuple[Any, ...], list[Solution]] = {} if group.keys else {(): []}
         for row in self.rows(group.pattern, fixed):
             groups.setdefault(tuple(self.value(key, row, fixed) for _, key in group.keys), []).append(row)
-        found = []
+        results = []
         for key, rows in groups.items():
-            solution = {each.name: term for (each, _), term in zip(group.keys, key, strict=True) if term is not None}
-            for variable, each in group.aggregates:
-                values = [True if each.argument is None else self.value(each.argument, row, fixed) for row in rows]
-                solution = bound(solution, variable.name, self.aggregate(each, values))
-            found.append(solution)
-        return found
+            solution = {entry.name: term for (entry, _), term in zip(group.keys, key, strict=True) if term is not None}
+            for variable, entry in group.aggregates:
+                values = [True if entry.argument is None else self.value(entry.argument, row, fixed) for row in rows]
+                solution = bound(solution, variable.name, self.aggregate(entry, values))
+            results.append(solution)
+        return results
 
-    def aggregate(self, each: a.Aggregate, values: list[Any]) -> Any:
-        values = list(dict.fromkeys(values)) if each.distinct else values
+    def aggregate(self, item: a.Aggregate, values: list[Any]) -> Any:
+        values = list(dict.fromkeys(values)) if item.distinct else values
         present = [value for value in values if value is not None]
-        match each.function:
+        match item.function:
             case "COUNT":
                 return integer(len(present))
             case "SAMPLE":
@@ -193,10 +193,10 @@ class Worlds:
                 if len(texts) > MAX_ORDERED:
                     raise TooManyError
                 return self.choose(
-                    sorted({f'"{each.separator.join(order)}"' for order in permutations(map(str, texts))})
+                    sorted({f'"{item.separator.join(order)}"' for order in permutations(map(str, texts))})
                 )
             case "MIN" | "MAX":
-                sign = -1 if each.function == "MIN" else 1
+                sign = -1 if item.function == "MIN" else 1
                 if not present or (None in values and (sign < 0 or self.choose([True, False]))):
                     return None
                 least = [one for one in dict.fromkeys(present) if not any(order(two, one) == sign for two in present)]
@@ -206,8 +206,8 @@ class Worlds:
             return None
         total = sum((number for number in numbers if number is not None), Fraction(0))
         if any(str(value).endswith("#float>") for value in values):
-            return self.inexact(total / (len(numbers) if each.function == "AVG" else 1), values)
-        return "number", total / (len(numbers) if each.function == "AVG" and numbers else 1)
+            return self.inexact(total / (len(numbers) if item.function == "AVG" else 1), values)
+        return "number", total / (len(numbers) if item.function == "AVG" and numbers else 1)
 
     def inexact(self, value: Fraction, values: Sequence[str]) -> Number:
         if len(values) == 1 or all(is_single(value) for value in values):
@@ -229,7 +229,7 @@ class Worlds:
                 inside = self.rows(pattern, {**fixed, **row})
                 return TRUE if inside else FALSE
             case a.Call(operator=operator, arguments=arguments):
-                return self.call(operator.upper(), arguments, lambda each: self.value(each, row, fixed))
+                return self.call(operator.upper(), arguments, lambda item: self.value(item, row, fixed))
             case _:
                 return tree
 
@@ -381,7 +381,7 @@ def order(one: Any, two: Any) -> int | None:
     numbers = number(one), number(two)
     if numbers[0] is not None and numbers[1] is not None:
         return (numbers[0] > numbers[1]) - (numbers[0] < numbers[1])
-    places = [4 if isinstance(each, tuple) or each[0] == '"' else 2 for each in (one, two)]
+    places = [4 if isinstance(entry, tuple) or entry[0] == '"' else 2 for entry in (one, two)]
     if places[0] != places[1]:
         return -1 if places[0] < places[1] else 1
     if places[0] == 2 or (is_string(one) and is_string(two)):

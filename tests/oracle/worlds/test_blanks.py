@@ -52,7 +52,7 @@ def test_one_changed_row_is_one_missing_and_one_surplus_row_at_least(rows, order
 
 
 @pytest.mark.parametrize(
-    ("expected", "said", "common"),
+    ("expected", "message", "common"),
     [
         ("_:a p _:b. _:b p _:a.", "_:a p _:a. _:b p _:b.", 0),
         ("_:a p _:b. _:b p _:c. _:c p _:a.", "_:x p _:y. _:y p _:z. _:z p _:x.", 3),
@@ -62,8 +62,8 @@ def test_one_changed_row_is_one_missing_and_one_surplus_row_at_least(rows, order
         ("_:a p x. _:a q y. _:b p z.", "_:1 p x. _:1 q w. _:2 p z.", 2),
     ],
 )
-def test_examples(expected, said, common):
-    rows = [[tuple(part.split()) for part in text.split(".") if part.strip()] for text in (expected, said)]
+def test_examples(expected, message, common):
+    rows = [[tuple(part.split()) for part in text.split(".") if part.strip()] for text in (expected, message)]
     assert overlap(rows[0], rows[1], frozenset()).common == common
 
 
@@ -109,7 +109,7 @@ def double(number) -> str:
 
 
 @pytest.mark.parametrize(
-    ("said", "common"),
+    ("message", "common"),
     [
         ([("_:x", double(2)), ("_:y", double(1))], 2),
         ([("_:x", double("2.0")), ("_:y", double("1.0000000001"))], 2),
@@ -118,8 +118,8 @@ def double(number) -> str:
         ([("_:x", double(2)), ("_:y",)], 1),
     ],
 )
-def test_computed_numbers_tell_blank_nodes_apart(said, common):
-    assert overlap([("_:a", double(1)), ("_:b", double(2))], said, frozenset({1})).common == common
+def test_computed_numbers_tell_blank_nodes_apart(message, common):
+    assert overlap([("_:a", double(1)), ("_:b", double(2))], message, frozenset({1})).common == common
 
 
 def test_numbers_that_may_be_equal_tell_no_blank_nodes_apart():
@@ -159,8 +159,8 @@ def test_how_long_is_searched_is_bounded_not_whether(monkeypatch):
 def test_numbers_that_are_close_one_after_the_other_are_one_beside_blank_nodes():
     double = "^^<http://www.w3.org/2001/XMLSchema#double>"
     terms = [f'"{text}"{double}' for text in ("1", "1.0000000009", "1.0000000018", "1.0000000027", "2")]
-    found = blank_nodes.alike_numbers([(term,) for term in terms], frozenset({0}))[0]
-    assert [found.get(term, term) for term in terms] == [*([terms[0]] * 4), terms[4]]
+    result = blank_nodes.alike_numbers([(term,) for term in terms], frozenset({0}))[0]
+    assert [result.get(term, term) for term in terms] == [*([terms[0]] * 4), terms[4]]
 
 
 def test_a_blank_node_has_one_counterpart_also_where_the_rest_differs():

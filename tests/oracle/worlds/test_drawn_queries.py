@@ -24,7 +24,7 @@ from tests.sparql.simple.patterns import Legal
 def legality(case: Case) -> ReportLegality:
     over = windows(case.dataset)
     held = (case.dataset.default, *case.dataset.named.values())
-    contents = tuple((Arrival(each.stream, 0, None, tuple(one)),) for each, one in zip(over, held, strict=True))
+    contents = tuple((Arrival(item.stream, 0, None, tuple(one)),) for item, one in zip(over, held, strict=True))
     query = ContinuousQuery(case.form, over)
     refuse(query, RSPQL)
     return ReportLegality(lambda _: contents, query, RSPQL)

@@ -44,15 +44,15 @@ TRIPLES = [(subject, "<urn:v>", term) for subject in ("<urn:s>", "<urn:t>") for 
 
 def contents(random: Random) -> list[tuple[Triple, ...]]:
     """Three contents, each like the one before or a little different."""
-    found = [random.sample(TRIPLES, random.randint(1, 4))]
+    results = [random.sample(TRIPLES, random.randint(1, 4))]
     for _ in range(2):
-        after = list(found[-1])
+        after = list(results[-1])
         if random.random() < 0.3:
             after.remove(random.choice(after))
         if not after or random.random() < 0.4:
             after = list(dict.fromkeys([*after, random.choice(TRIPLES)]))
-        found.append(after)
-    return [tuple(triples) for triples in found]
+        results.append(after)
+    return [tuple(triples) for triples in results]
 
 
 def sent(r2s: R2S, history: tuple[Counter[Row], ...]) -> list[Counter[Row]]:

@@ -32,9 +32,9 @@ def compared(operator: str, left: Interval, right: Interval) -> tuple[bool, bool
 
 
 def number(text: str) -> Interval:
-    found = intervals.read(term(text))
-    assert found is not None
-    return found
+    result = intervals.read(term(text))
+    assert result is not None
+    return result
 
 
 def spanning(low: int, high: int) -> Interval:
@@ -67,11 +67,11 @@ def test_a_decimal_of_25_digits_is_cut_to_18():
 
 @pytest.mark.parametrize(("left", "right"), [("3.3e0", "-4.4e0"), ("-4.4e0", "3.3e0"), ("0.1f", "-7.7f")])
 def test_the_error_of_a_sum_is_that_of_its_larger_operand(left, right):
-    found, other = arithmetic("+", number(left), number(right)), arithmetic("+", number(right), number(left))
-    assert found is not None
-    assert found == other
+    result, other = arithmetic("+", number(left), number(right)), arithmetic("+", number(right), number(left))
+    assert result is not None
+    assert result == other
     largest = max(number(left).size, number(right).size)
-    assert found.high - found.low >= 2 * TOLERANCE[found.kind] * largest
+    assert result.high - result.low >= 2 * TOLERANCE[result.kind] * largest
 
 
 def test_intervals_that_touch_may_be_equal():
@@ -106,17 +106,17 @@ def test_a_number_as_one_of_a_wider_datatype():
 
 @pytest.mark.parametrize(("kind", "value"), [(DOUBLE, 0.1), (FLOAT, 13421773 / 2**27)])
 def test_a_decimal_cast_to_a_binary_number_is_the_nearest_one_or_itself(kind, value):
-    found = cast(kind, number("0.1"))
-    assert found is not None
-    assert {found.low, found.high} == {Fraction(1, 10), Fraction(value)}
-    assert found.value == Fraction(value)
+    result = cast(kind, number("0.1"))
+    assert result is not None
+    assert {result.low, result.high} == {Fraction(1, 10), Fraction(value)}
+    assert result.value == Fraction(value)
 
 
 def test_a_double_cast_to_a_decimal_may_lose_the_digits_beyond_its_18th():
-    found = cast(DECIMAL, number("0.1e0"))
-    assert found is not None
-    assert (found.kind, found.value) == (DECIMAL, Fraction(0.1))
-    assert found.high - found.low >= Fraction(1, 10**18)
+    result = cast(DECIMAL, number("0.1e0"))
+    assert result is not None
+    assert (result.kind, result.value) == (DECIMAL, Fraction(0.1))
+    assert result.high - result.low >= Fraction(1, 10**18)
     assert cast(DECIMAL, number("0.375e0")) == intervals.point(DECIMAL, Fraction(3, 8))
 
 
@@ -124,9 +124,9 @@ def test_a_double_cast_to_a_decimal_may_lose_the_digits_beyond_its_18th():
 @pytest.mark.parametrize("sign", ["", "unsigned"])
 def test_integers_of_every_length_are_integers(bits, sign):
     name = sign + bits.capitalize() if sign else bits
-    found = intervals.read(f'"7"^^<http://www.w3.org/2001/XMLSchema#{name}>')
-    assert found is not None
-    assert (found.kind, found.value) == (INTEGER, 7)
+    result = intervals.read(f'"7"^^<http://www.w3.org/2001/XMLSchema#{name}>')
+    assert result is not None
+    assert (result.kind, result.value) == (INTEGER, 7)
 
 
 def test_the_size_of_a_number_around_0_is_of_its_datatype():

@@ -30,24 +30,24 @@ def compared(operator: str, left: Interval, right: Interval) -> tuple[bool, bool
 
 
 def number(text: str) -> Interval:
-    found = intervals.read(term(text))
-    assert found is not None
-    return found
+    result = intervals.read(term(text))
+    assert result is not None
+    return result
 
 
-def shown(found: Interval | None) -> str:
+def shown(result: Interval | None) -> str:
     """``2.5 double``, or the two ends."""
-    if found is None:
+    if result is None:
         return "error"
-    if found.special is not None or found.exact:
-        name = intervals.datatype_of(found).removeprefix(XSD)
-        text = intervals.own(found)[1:].partition('"')[0]
+    if result.special is not None or result.exact:
+        name = intervals.datatype_of(result).removeprefix(XSD)
+        text = intervals.own(result)[1:].partition('"')[0]
         return (
             f"{float(text)!r} {name}".replace("inf", "INF").replace("nan", "NaN")
-            if found.kind > 1
+            if result.kind > 1
             else f"{text} {name}"
         )
-    return f"{float(found.low):.12g} .. {float(found.high):.12g}"
+    return f"{float(result.low):.12g} .. {float(result.high):.12g}"
 
 
 @pytest.mark.parametrize(
@@ -76,8 +76,8 @@ def shown(found: Interval | None) -> str:
     ],
 )
 def test_an_operation_is_exact_where_its_result_is(left: str, operator: str, right: str, result: str) -> None:
-    found = shown(arithmetic(operator, number(left), number(right)))
-    assert found == result or found.split(" .. ")[0] == result.split(" .. ")[0]
+    outcome = shown(arithmetic(operator, number(left), number(right)))
+    assert outcome == result or outcome.split(" .. ")[0] == result.split(" .. ")[0]
 
 
 @pytest.mark.parametrize(
@@ -216,13 +216,13 @@ def test_numbers_of_great_exponents_are_read_at_once() -> None:
 @pytest.mark.parametrize(("power", "is_exact"), [(1, False), (999, False), (1000, True), (100_000, True)])
 def test_a_literal_of_a_large_exponent_is_its_rounded_value(power: int, is_exact: bool) -> None:
     """0.1 is written with so many zeros before it; from 1000 on its exact value is no longer computed."""
-    found = number(f"0.{power * '0'}1e{power}")
-    assert found.value == Fraction(0.1)
-    assert found.exact is is_exact
+    result = number(f"0.{power * '0'}1e{power}")
+    assert result.value == Fraction(0.1)
+    assert result.exact is is_exact
 
 
 @pytest.mark.parametrize(("text", "value"), [("1e999", inf), ("-1e1000", -inf), ("1e-1000", 0), ("1e-400", 0)])
 def test_a_literal_beyond_the_range_of_its_datatype(text: str, value: float) -> None:
-    found = number(text)
-    assert found.number == value
-    assert (found.special is None) is (value == 0)
+    result = number(text)
+    assert result.number == value
+    assert (result.special is None) is (value == 0)

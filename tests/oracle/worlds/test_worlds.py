@@ -151,15 +151,15 @@ class Drawn:
         return self.random.choice(CONSTANTS)
 
     def content(self, names: tuple[str, ...]) -> list[tuple[str, str, str]]:
-        found = []
+        results = []
         for name, predicates in zip(names, ("vw", "xy"), strict=False):
             objects = SOURCES[name][1]
             for subject in self.random.sample(["<urn:a>", "<urn:b>", "<urn:c>"], self.random.randint(1, 2)):
                 own = self.random.sample(objects, min(len(objects), self.random.randint(1, 3)))
                 others = self.random.choices([*objects, *CONSTANTS], k=self.random.randint(0, 2))
-                found += [(subject, f"<urn:{predicates[0]}>", term) for term in own]
-                found += [(subject, f"<urn:{predicates[1]}>", term) for term in others]
-        return found
+                results += [(subject, f"<urn:{predicates[0]}>", term) for term in own]
+                results += [(subject, f"<urn:{predicates[1]}>", term) for term in others]
+        return results
 
     def bags(self, points: list[Fraction]) -> list[Counter[Row]]:
         return list(Worlds(self.form, self.triples, points).bags(MAX_WORLDS))

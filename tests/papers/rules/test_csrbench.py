@@ -194,8 +194,8 @@ def test_settings_say_whether_the_quirk_counts():
 
 
 def test_cqels_profile_reports_rows_by_sets():
-    found = oracle((5000, 5000), CQELS).output(0)
-    assert [[row[0] for row in relation.rows] for relation in found] == [
+    result = oracle((5000, 5000), CQELS).output(0)
+    assert [[row[0] for row in relation.rows] for relation in result] == [
         ["<urn:a>"],
         ["<urn:b>"],
         ["<urn:c>"],

@@ -47,14 +47,14 @@ def texts(answers, elements, semantics=YABENCH, **settings):
 
 
 def test_windows_are_closed_at_both_ends():
-    found = texts([said(6, "a", "b"), said(9, "b", "c")], at(0, 5, 7))
-    assert found == ["1.0,1.0,2,2,4,0,5,1", "1.0,1.0,2,2,4,5,10,-1"]
+    result = texts([said(6, "a", "b"), said(9, "b", "c")], at(0, 5, 7))
+    assert result == ["1.0,1.0,2,2,4,0,5,1", "1.0,1.0,2,2,4,5,10,-1"]
 
 
 def test_report_i_belongs_to_window_i_whatever_it_says():
-    found = lines(run([said(11, "b"), said(12, "c")]), at(1, 7, 12), RuleSettings())
-    assert [(line.precision, line.recall) for line in found] == [(0.0, 0.0), (0.0, 0.0)]
-    assert len(found) == 2
+    result = lines(run([said(11, "b"), said(12, "c")]), at(1, 7, 12), RuleSettings())
+    assert [(line.precision, line.recall) for line in result] == [(0.0, 0.0), (0.0, 0.0)]
+    assert len(result) == 2
 
 
 def test_scores_are_over_bags():
@@ -74,8 +74,8 @@ def test_reports_after_the_stream_are_not_scored():
 
 
 def test_a_triple_read_ahead_leaks_into_a_window_before_it():
-    found = lines(run([said(5, "a"), said(10, "x"), said(15, "x")]), at(1, 12), RuleSettings())
-    assert [line.input for line in found] == [2, 1, 2]
+    result = lines(run([said(5, "a"), said(10, "x"), said(15, "x")]), at(1, 12), RuleSettings())
+    assert [line.input for line in result] == [2, 1, 2]
 
 
 def test_gracious_mode_moves_the_start_then_the_end():
@@ -94,8 +94,8 @@ def test_figure_5_of_the_paper():
 
 
 def test_content_change_takes_rows_in_order():
-    found = texts(rows("a", "b", "c"), at(1, 2, 7), YABENCH_CHANGE)
-    assert found == ["1.0,1.0,2,2,4,0,2,3", "1.0,1.0,1,1,2,5,7,0"]
+    result = texts(rows("a", "b", "c"), at(1, 2, 7), YABENCH_CHANGE)
+    assert result == ["1.0,1.0,2,2,4,0,2,3", "1.0,1.0,1,1,2,5,7,0"]
 
 
 def test_a_row_that_is_not_expected_is_dropped_or_read_over():
@@ -123,9 +123,9 @@ def test_rows_that_never_come_and_rows_too_many():
 def test_with_one_triple_a_time_every_second_time_is_skipped():
     single = stream("1: a r x. | 2: b r x. | 3: c r x. | 4: d r x.")
     ask = "SELECT ?s { ?s <urn:r> ?o }"
-    found = lines(run(rows("a", "b", "c", "d", ms=4), YABENCH_CHANGE, ask), single, RuleSettings())
-    assert [line.end for line in found] == [4]
-    assert found[0].found < 4
+    result = lines(run(rows("a", "b", "c", "d", ms=4), YABENCH_CHANGE, ask), single, RuleSettings())
+    assert [line.end for line in result] == [4]
+    assert result[0].found < 4
 
 
 def test_gracious_content_change_goes_back_a_slide():
@@ -144,14 +144,14 @@ def test_records_are_gathered_by_the_slide_in_which_they_end():
     gathering = OracleWriter(10, 5, lambda start, end: end - start)
     for end, precision in ((3, 1.0), (5, 0.0), (17, 1.0)):
         gathering.add(OracleLine(precision, precision, 1, 1, 1, 0, end, end))
-    found = gathering.flush()
-    assert [(line.precision, line.expected, line.end) for line in found] == [
+    result = gathering.flush()
+    assert [(line.precision, line.expected, line.end) for line in result] == [
         (0.5, 2, 5),
         (1.0, 0, 15),
         (1.0, 0, 20),
         (1.0, 1, 17),
     ]
-    assert found[0].delay == 4
+    assert result[0].delay == 4
 
 
 def test_the_buffer_holds_what_windows_held_each_once():

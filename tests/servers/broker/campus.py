@@ -60,8 +60,8 @@ def rules():
 
 def described(departments=None, number=0, seed=0):
     """The descriptions of a university's resources, all or those of its first departments, extended."""
-    found = list(extended(descriptions(number, seed), seed, words("own")))
+    results = list(extended(descriptions(number, seed), seed, words("own")))
     if departments is None:
-        return found
-    last = next(at for at, each in enumerate(found) if f"Department{departments}." in each[0][0])
-    return found[:last]
+        return results
+    last = next(at for at, entry in enumerate(results) if f"Department{departments}." in entry[0][0])
+    return results[:last]

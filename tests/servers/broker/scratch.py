@@ -45,10 +45,10 @@ class Scratch:
 
     def rows(self, form):
         """The answer of a query as a set, evaluated anew."""
-        found = self.store.query(sparql(form))
-        names = [variable.value for variable in found.variables]
+        result = self.store.query(sparql(form))
+        names = [variable.value for variable in result.variables]
         order = [names.index(name) for name in form.variables]
-        return {tuple(None if s[at] is None else str(s[at]) for at in order) for s in found}
+        return {tuple(None if s[at] is None else str(s[at]) for at in order) for s in result}
 
     def _number(self, term):
         if term not in self._numbers:
@@ -63,13 +63,13 @@ class Scratch:
         return name, self._number(subject) << _HALF | self._number(end)
 
     def _columns(self, facts):
-        found = {}
+        results = {}
         for triple in facts:
             coded = self._coded.get(triple)
             if coded is None:
                 coded = self._coded[triple] = self._code(triple)
-            found.setdefault(coded[0], []).append(coded[1])
-        return {name: np.unique(np.array(keys, np.int64)) for name, keys in found.items()}
+            results.setdefault(coded[0], []).append(coded[1])
+        return {name: np.unique(np.array(keys, np.int64)) for name, keys in results.items()}
 
     def _closed(self, columns):
         grown = True
@@ -102,20 +102,20 @@ class Scratch:
     def _matches(self, pattern, columns):
         """The solutions of one pattern, a column a variable."""
         keys = columns[_name(pattern)]
-        found = {}
+        results = {}
         for node, values in ((pattern.subject, keys >> _HALF), (pattern.object, keys & (1 << _HALF) - 1)):
             if isinstance(node, Var):
-                assert node.name not in found, "a pattern with one variable twice is not done here"
-                found[node.name] = values
-        return found
+                assert node.name not in results, "a pattern with one variable twice is not done here"
+                results[node.name] = values
+        return results
 
     def _decoded(self, some, other):
         """The triples of columns that others do not have."""
-        found = set()
+        results = set()
         for name, keys in some.items():
             for key in np.setdiff1d(keys, other.get(name, _NONE), assume_unique=True).tolist():
-                found.add((self._terms[key >> _HALF], name[0], self._terms[key & (1 << _HALF) - 1]))
-        return found
+                results.add((self._terms[key >> _HALF], name[0], self._terms[key & (1 << _HALF) - 1]))
+        return results
 
 
 _NONE = np.array([], np.int64)

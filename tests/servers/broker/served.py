@@ -49,15 +49,15 @@ class Client:
 @contextmanager
 def serving(broker, access=None, port=0, origins=None):
     """A server with its address."""
-    said = []
-    server = Serving(application(broker, access, (), origins), "127.0.0.1", port, broker.close, said.append)
+    messages = []
+    server = Serving(application(broker, access, (), origins), "127.0.0.1", port, broker.close, messages.append)
     thread = threading.Thread(target=server.run)
     thread.start()
-    while not said:
+    while not messages:
         assert thread.is_alive()
         time.sleep(0.01)
     try:
-        yield said[0].rstrip("/"), broker
+        yield messages[0].rstrip("/"), broker
     finally:
         server.stop()
         thread.join()

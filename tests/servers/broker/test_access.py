@@ -89,8 +89,8 @@ def bearing(token, headers=None):
 
 def test_every_route_is_in_the_table():
     routes = application(broker()).routes
-    found = {(method, route.path) for route in routes for method in getattr(route, "methods", ()) if method != "HEAD"}
-    assert found == set(ROUTES)
+    results = {(method, route.path) for route in routes for method in getattr(route, "methods", ()) if method != "HEAD"}
+    assert results == set(ROUTES)
     assert {route.path for route in routes if isinstance(route, WebSocketRoute)} == set(SOCKETS)
 
 

@@ -22,8 +22,8 @@ def test_publishing_what_is_there_changes_nothing():
     assert made.publish(graph) == Receipt(1)
     assert made.publish(graph) == Receipt(2)
     assert made.delete([fact("s2", "a", "Person")]) == Receipt(3)
-    (found,) = told.take()
-    assert (found.number, found.causes, found.added, found.removed) == (1, (1,), (("<urn:t:s1>",),), ())
+    (result,) = told.take()
+    assert (result.number, result.causes, result.added, result.removed) == (1, (1,), (("<urn:t:s1>",),), ())
 
 
 def test_a_repeated_key_is_acknowledged_and_does_nothing():
@@ -33,7 +33,7 @@ def test_a_repeated_key_is_acknowledged_and_does_nothing():
     assert made.publish(student(1), key="k") == Receipt(1)
     made.delete(student(1))
     assert made.publish(student(1), key="k") == Receipt(1, repeated=True)
-    assert [bool(each.added) for each in told.take()] == [True, False]
+    assert [bool(notification.added) for notification in told.take()] == [True, False]
 
 
 @pytest.mark.parametrize("name", ["incremental", "reevaluate"])
@@ -43,15 +43,15 @@ def test_publications_that_wait_are_taken_together_and_acknowledged_one_by_one(n
     told = listening(made, ["students"])["students"]
     waiting = [made.submit(student(n), ()) for n in range(3)] + [made.submit((), student(0))]
     assert made.waiting == 4
-    assert not any(each.done() for each in waiting)
+    assert not any(item.done() for item in waiting)
     assert made.step() == 4
-    assert [each.result() for each in waiting] == [Receipt(n) for n in range(1, 5)]
-    found = told.take()
+    assert [item.result() for item in waiting] == [Receipt(n) for n in range(1, 5)]
+    result = told.take()
     if name == "incremental":
-        assert [each.causes for each in found] == [(1,), (2,), (3,), (4,)]
-        assert found[3].removed == (("<urn:t:s0>",),)
+        assert [item.causes for item in result] == [(1,), (2,), (3,), (4,)]
+        assert result[3].removed == (("<urn:t:s0>",),)
     else:
-        assert [(each.causes, set(each.added)) for each in found] == [
+        assert [(item.causes, set(item.added)) for item in result] == [
             ((1, 2, 3, 4), {("<urn:t:s1>",), ("<urn:t:s2>",)})
         ]
 
@@ -77,10 +77,10 @@ def test_threads_publish_at_once_and_every_row_is_told_once():
         thread.start()
     for thread in threads:
         thread.join()
-    found = told.take()
-    assert sorted(row for each in found for row in each.added) == sorted((f"<urn:t:s{n}>",) for n in range(200))
-    assert [each.number for each in found] == list(range(1, 201))
-    assert sorted(each.causes[0] for each in found) == list(range(1, 201))
+    result = told.take()
+    assert sorted(row for item in result for row in item.added) == sorted((f"<urn:t:s{n}>",) for n in range(200))
+    assert [item.number for item in result] == list(range(1, 201))
+    assert sorted(item.causes[0] for item in result) == list(range(1, 201))
 
 
 def test_a_subscriber_resumes_after_what_it_acknowledged_or_where_it_says():
@@ -90,13 +90,18 @@ def test_a_subscriber_resumes_after_what_it_acknowledged_or_where_it_says():
     one = made.subscribe("c", "me", lambda: None)
     for n in range(4):
         made.publish(student(n))
-    assert [each.number for each in one.take()] == [1, 2, 3, 4]
+    assert [notification.number for notification in one.take()] == [1, 2, 3, 4]
     one.acknowledge(2)
     one.acknowledge(1)
     one.close()
     again = made.subscribe("c", "me", lambda: None)
-    assert [each.number for each in again.take()] == [3, 4]
-    assert [each.number for each in made.subscribe("c", "me", lambda: None, after=0).take()] == [1, 2, 3, 4]
+    assert [notification.number for notification in again.take()] == [3, 4]
+    assert [notification.number for notification in made.subscribe("c", "me", lambda: None, after=0).take()] == [
+        1,
+        2,
+        3,
+        4,
+    ]
     assert made.subscribe("c", "other", lambda: None).take() == []
     made.unsubscribe("c", "me")
     assert made.subscribe("c", "me", lambda: None).take() == []
@@ -110,7 +115,7 @@ def test_a_slow_subscriber_is_left_and_may_resume():
         made.publish(student(n))
     assert "too slow" in slow.over.why
     assert slow.missed == 3
-    assert [each.number for each in slow.take()] == [4, 5, 6, 7, 8]
+    assert [notification.number for notification in slow.take()] == [4, 5, 6, 7, 8]
 
 
 def test_many_subscribers_are_each_told_once():
@@ -121,7 +126,7 @@ def test_many_subscribers_are_each_told_once():
     all_ = [made.subscribe("c", f"s{n}", lambda n=n: woken.append(n)) for n in range(2000)]
     made.publish(student(1))
     assert sorted(woken) == list(range(2000))
-    assert [len(each.take()) for each in all_] == [1] * 2000
+    assert [len(item.take()) for item in all_] == [1] * 2000
 
 
 def test_a_channel_begins_with_its_answer_and_ends_with_a_word():
@@ -129,12 +134,12 @@ def test_a_channel_begins_with_its_answer_and_ends_with_a_word():
     made.load((*BASE, *student(1)))
     assert made.create_channel("c", select("?x a :Student ; :name ?n")) == ("x", "n")
     assert made.rows("c") == (0, [("<urn:t:s1>", '"B1"')])
-    told = made.subscribe("c", "me", lambda: None)
+    subscription = made.subscribe("c", "me", lambda: None)
     made.delete_channel("c")
-    assert told.over.why == "the channel was deleted"
-    for each in (made.delete_channel, made.rows, lambda name: made.subscribe(name, "me", lambda: None)):
+    assert subscription.over.why == "the channel was deleted"
+    for item in (made.delete_channel, made.rows, lambda name: made.subscribe(name, "me", lambda: None)):
         with pytest.raises(UnknownChannelError, match="there is no channel c"):
-            each("c")
+            item("c")
     made.publish(student(2))
 
 
@@ -148,20 +153,27 @@ def test_channels_that_ask_the_same_have_numbers_of_their_own():
     two = made.listen("two", lambda: None)
     for n in (2, 3):
         made.publish(student(n))
-    assert [(each.channel, each.number) for each in one.take()] == [("one", 1), ("one", 2), ("one", 3)]
-    assert [(each.channel, each.number, *each.added) for each in two.take()] == [
+    assert [(notification.channel, notification.number) for notification in one.take()] == [
+        ("one", 1),
+        ("one", 2),
+        ("one", 3),
+    ]
+    assert [(notification.channel, notification.number, *notification.added) for notification in two.take()] == [
         ("two", 1, ("<urn:t:s2>",)),
         ("two", 2, ("<urn:t:s3>",)),
     ]
     assert (made.rows("one")[0], made.rows("two")[0]) == (3, 2)
     for after, missed in ((0, 0), (1, 0), (99, 0)):
         again = made.listen("two", lambda: None, after)
-        assert ([each.number for each in again.take()], again.missed) == ([2] if after == 1 else [1, 2], missed)
+        assert ([notification.number for notification in again.take()], again.missed) == (
+            [2] if after == 1 else [1, 2],
+            missed,
+        )
     made.delete_channel("one")
     assert (one.over.why, two.over) == ("the channel was deleted", None)
     made.create_channel("one", select("?x a :Student"))
     made.publish(student(4))
-    assert ([each.number for each in two.take()], made.channel("one").number) == ([3], 1)
+    assert ([notification.number for notification in two.take()], made.channel("one").number) == ([3], 1)
     assert one.take() == []
     for name in ("one", "two"):
         made.delete_channel(name)
@@ -245,9 +257,9 @@ def test_when_a_step_fails_each_that_waited_hears_so_once():
     waiting = [made.submit((fact("s1", "a", "Person"),), (), "k"), made.submit(student(1), ())]
     with pytest.raises(OSError, match="no space"):
         made.step()
-    for each in waiting:
+    for item in waiting:
         with pytest.raises(OSError, match="no space"):
-            each.result(0)
+            item.result(0)
 
 
 def test_a_broker_that_failed_takes_nothing_more():

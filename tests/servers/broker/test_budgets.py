@@ -52,7 +52,7 @@ def test_the_journal_and_memory_stop_at_the_budget(tmp_path):
         made.subscribe("0", "another", lambda: None)
     back = made.subscribe("0", "absent", lambda: None)
     assert back.missed
-    numbers = [each.number for each in back.take()]
+    numbers = [notification.number for notification in back.take()]
     assert numbers == list(range(back.missed + 1, 201)) or numbers[-1] == 200
     made.close()
     again = broker(journal=SqliteJournal(tmp_path / "j"), limits=Limits(kept_total=LIMIT))
@@ -76,7 +76,9 @@ def test_what_channels_have_in_common_is_written_once(tmp_path):
     again = broker(journal=SqliteJournal(tmp_path / "j"))
     for name in ("c0", "c199"):
         back = again.subscribe(name, "absent", lambda: None)
-        assert [(each.number, len(each.added)) for each in back.take()] == [(n, 10) for n in range(1, 61)]
+        assert [(notification.number, len(notification.added)) for notification in back.take()] == [
+            (n, 10) for n in range(1, 61)
+        ]
         back.acknowledge(20)
     for number in range(1, 199):
         again.subscribe(f"c{number}", "absent", lambda: None).acknowledge(30)
@@ -87,7 +89,9 @@ def test_what_channels_have_in_common_is_written_once(tmp_path):
     assert rows == list(range(21, 62))
     journal.close()
     third = broker(journal=SqliteJournal(tmp_path / "j"))
-    assert [each.number for each in third.subscribe("c1", "absent", lambda: None).take()] == list(range(31, 62))
+    assert [notification.number for notification in third.subscribe("c1", "absent", lambda: None).take()] == list(
+        range(31, 62)
+    )
     for number in range(CHANNELS):
         third.delete_channel(f"c{number}")
     third.close()
@@ -108,7 +112,12 @@ def test_a_log_whose_row_is_lost_goes_on_after_what_it_shared(tmp_path):
     saved = recovery.save(tmp_path / "j", tmp_path / "new")
     assert "the number of log 2's last notification: 4 is taken" in saved.losses
     again = broker(journal=SqliteJournal(tmp_path / "new"))
-    assert [each.number for each in again.subscribe("c1", "absent", lambda: None).take()] == [1, 2, 3, 4]
+    assert [notification.number for notification in again.subscribe("c1", "absent", lambda: None).take()] == [
+        1,
+        2,
+        3,
+        4,
+    ]
     again.close()
 
 
@@ -131,7 +140,7 @@ def test_a_principal_leaves_others_their_budget():
     publish(made, 0, 60)
     assert made.budget.bytes("a") <= LIMIT
     mine = made.subscribe("b", "absent", lambda: None, None, "b")
-    assert [each.number for each in mine.take()] == list(range(1, 61))
+    assert [notification.number for notification in mine.take()] == list(range(1, 61))
     made.subscribe("b", "another", lambda: None, None, "b").close()
 
 
@@ -141,10 +150,10 @@ def test_what_is_kept_for_a_token_is_told_with_the_channels():
     away(made, identity(ann))
     publish(made, 0, 60)
     with Client(made, Access([Grant(ann), Grant(bob)])) as ask:
-        said = {
+        document = {
             token: ask("GET", "/channels", headers={"Authorization": f"Bearer {token}"}).json()["kept"]
             for token in (ann, bob)
         }
-    assert said[bob] == {"bytes": 0, "limit": LIMIT, "refused": ""}
-    assert LIMIT // 2 < said[ann]["bytes"] <= LIMIT
-    assert f"reached {LIMIT} bytes: acknowledge notifications" in said[ann]["refused"]
+    assert document[bob] == {"bytes": 0, "limit": LIMIT, "refused": ""}
+    assert LIMIT // 2 < document[ann]["bytes"] <= LIMIT
+    assert f"reached {LIMIT} bytes: acknowledge notifications" in document[ann]["refused"]

@@ -30,18 +30,18 @@ def test_all_operations_can_be_awaited():
             assert await client.channels("b") == ()
             made = await client.channel("a channel of mine")
             assert (made.form, made.columns, made.notification, made.connections) == ("SELECT", ("x",), 0, 0)
-            told = client.subscribe("a channel of mine", "me", after=0)
+            subscription = client.subscribe("a channel of mine", "me", after=0)
             assert await client.publish(GRAPH, key="k") == Acknowledged(1, repeated=False)
             assert await client.publish(GRAPH, key="k") == Acknowledged(1, repeated=True)
-            first = await anext(told)
+            first = await anext(subscription)
             assert (first.added, first.removed, first.publications) == ((("<urn:t:s1>",),), (), (1,))
             await client.update("DELETE WHERE { ?x a <urn:t:Student> }")
-            assert (await anext(told)).removed == (("<urn:t:s1>",),)
+            assert (await anext(subscription)).removed == (("<urn:t:s1>",),)
             await client.delete(OTHER)
             assert (await client.rows("a channel of mine")).rows == ()
             await client.unsubscribe("a channel of mine", "me")
             await client.delete_channel("a channel of mine")
-            assert [each async for each in told] == []
+            assert [item async for item in subscription] == []
             with pytest.raises(BrokerError, match="there is no channel"):
                 await client.rows("a channel of mine")
 
@@ -60,10 +60,10 @@ OVERSIZED = {
 
 @pytest.mark.parametrize("kind", OVERSIZED)
 def test_what_is_larger_than_a_client_takes_ends_with_the_remedy_and_is_not_asked_for_again(kind):
-    asked = []
+    requests = []
 
     def answer(connection):
-        asked.append(connection)
+        requests.append(connection)
         piecewise(OVERSIZED[kind], 0)(connection)
 
     async def awaited(url):
@@ -80,7 +80,7 @@ def test_what_is_larger_than_a_client_takes_ends_with_the_remedy_and_is_not_aske
             with pytest.raises(BrokerError, match="more than 3000 bytes: raise `largest` of the client") as error:
                 use()
             assert not isinstance(error.value, AwayError)
-    assert len(asked) == 2
+    assert len(requests) == 2
 
 
 def test_a_subscription_outlives_the_server(tmp_path):
@@ -88,14 +88,14 @@ def test_a_subscription_outlives_the_server(tmp_path):
     with Client(f"http://127.0.0.1:{port}") as client:
         with serving(broker(journal=SqliteJournal(tmp_path / "j")), port=port):
             client.create_channel("c", STUDENTS)
-            told = client.subscribe("c", "me", after=0, sleep=slept.append)
+            subscription = client.subscribe("c", "me", after=0, sleep=slept.append)
             client.publish(GRAPH)
-            first = next(told)
+            first = next(subscription)
         with serving(broker(journal=SqliteJournal(tmp_path / "j")), port=port):
             client.publish(OTHER)
-            second = next(told)
-            told.close()
-    assert [(each.number, each.added) for each in (first, second)] == [
+            second = next(subscription)
+            subscription.close()
+    assert [(item.number, item.added) for item in (first, second)] == [
         (1, (("<urn:t:s1>",),)),
         (2, (("<urn:t:s2>",),)),
     ]

@@ -37,17 +37,17 @@ def test_a_channel_that_comes_to_cost_too_much_ends_and_the_publication_is_taken
     made = broker(limits=SMALL, journal=SqliteJournal(path) if durable else None)
     for name, query in (("c", PAIRS), ("same", PAIRS), ("calm", select("?a :name ?b"))):
         made.create_channel(name, query)
-    told = {name: made.subscribe(name, "me", lambda: None) for name in ("c", "same", "calm")}
+    subscription = {name: made.subscribe(name, "me", lambda: None) for name in ("c", "same", "calm")}
     assert made.publish(people(5)).number == 1
     assert made.publish(people(90)).number == 2
     for name in ("c", "same"):
-        assert [len(each.added) for each in told[name].take()] == [25]
-        assert "more than 2000 facts and rows: the channel was ended" in told[name].over.why
-        assert told[name].over.kind == "failed"
-    assert [len(each.added) for each in told["calm"].take()] == [5, 85]
+        assert [len(notification.added) for notification in subscription[name].take()] == [25]
+        assert "more than 2000 facts and rows: the channel was ended" in subscription[name].over.why
+        assert subscription[name].over.kind == "failed"
+    assert [len(notification.added) for notification in subscription["calm"].take()] == [5, 85]
     assert [channel.name for channel in made.channels()] == ["calm"]
     made.publish(people(91))
-    assert [len(each.added) for each in told["calm"].take()] == [1]
+    assert [len(notification.added) for notification in subscription["calm"].take()] == [1]
     if durable:
         made.close()
         made = broker(limits=SMALL, journal=SqliteJournal(path))
@@ -74,16 +74,16 @@ def test_a_publication_of_which_too_much_follows_is_refused_and_changes_nothing(
     path = tmp_path / "journal"
     made = broker(limits=SMALL, journal=SqliteJournal(path) if durable else None)
     made.create_channel("c", select("?a :partOf ?b"))
-    told = made.subscribe("c", "me", lambda: None)
+    subscription = made.subscribe("c", "me", lambda: None)
     made.publish(BASE)
-    before, _ = set(made.facts()), told.take()
+    before, _ = set(made.facts()), subscription.take()
     chain = tuple(fact(f"x{n}", "partOf", f"x{n + 1}") for n in range(200))
     waiting = [made.submit(student(1), ()), made.submit(chain, (), "k"), made.submit(student(2), ())]
     made.step()
     assert (waiting[0].result().number, waiting[2].result().number) == (2, 4)
     with pytest.raises(LimitError, match="derive more than 500 facts from this change: publish it in smaller parts"):
         waiting[1].result()
-    assert told.take() == []
+    assert subscription.take() == []
     made.delete((*student(1), *student(2)))
     assert set(made.facts()) == before
     assert not made.publish(chain[:10], "k").repeated
@@ -100,14 +100,14 @@ def test_a_deletion_by_which_too_much_is_lost_is_refused_and_changes_nothing(tmp
     path = tmp_path / "journal"
     made = broker(limits=SMALL, journal=SqliteJournal(path) if durable else None)
     made.create_channel("c", select("?a :partOf ?b"))
-    told = made.subscribe("c", "me", lambda: None)
+    subscription = made.subscribe("c", "me", lambda: None)
     links = [fact(f"x{n}", "partOf", f"x{n + 1}") for n in range(60)]
     for link in links:
         made.publish([link])
-    before, _ = set(made.facts()), told.take()
+    before, _ = set(made.facts()), subscription.take()
     with pytest.raises(LimitError, match="undo more than 500 derivations of rules: delete in smaller parts"):
         made.delete([links[30]])
-    assert told.take() == []
+    assert subscription.take() == []
     assert set(made.facts()) == before
     for link in reversed(links[10:]):
         made.delete([link])

@@ -27,8 +27,8 @@ def opened(folder):
 def state(made):
     """Everything that a broker answers from its journal."""
     rows = {channel.name: (made.rows(channel.name)[0], set(made.rows(channel.name)[1])) for channel in made.channels()}
-    told = {name: made.subscribe(name, "me", lambda: None).take() for name in rows}
-    return rows, set(made.facts()), told, made.number, made._journal.keys()
+    subscription = {name: made.subscribe(name, "me", lambda: None).take() for name in rows}
+    return rows, set(made.facts()), subscription, made.number, made._journal.keys()
 
 
 def fill(folder, first=0):
@@ -78,10 +78,12 @@ def outcome(folder, answers):
     try:
         made = opened(folder)
     except JournalError as error:
-        said = str(error)
-        assert said.startswith(str(folder / "journal")), said
-        assert "\n" not in said
-        assert any(word in said for word in ("--save-to NEW", "restore it from a copy", "no journal can be kept here"))
+        message = str(error)
+        assert message.startswith(str(folder / "journal")), message
+        assert "\n" not in message
+        assert any(
+            word in message for word in ("--save-to NEW", "restore it from a copy", "no journal can be kept here")
+        )
         return "refused"
     try:
         assert state(made) == answers
@@ -102,7 +104,7 @@ def test_a_damaged_journal_is_refused_or_answers_as_before(journals, tmp_path, e
     folders, answers = journals
     whole, others = folders[ended]
     files = [name for name in FILES if (whole / name).exists()]
-    found = {"refused": 0, "harmless": 0}
+    results = {"refused": 0, "harmless": 0}
     for number in range(many):
         draw, folder = random.Random(number), copied(whole, tmp_path / str(number))
         what = damage(folder, files, others, draw, KINDS[number % len(KINDS)])
@@ -112,10 +114,10 @@ def test_a_damaged_journal_is_refused_or_answers_as_before(journals, tmp_path, e
         except Exception as error:
             raise AssertionError(f"damage {number}: {what}") from error
         assert result == "harmless" or became == "damaged", (number, what)
-        found[result] += 1
+        results[result] += 1
         shutil.rmtree(folder)
         shutil.rmtree(tmp_path / f"{number}-opened")
-    assert found["refused"] > many // 4, found
+    assert results["refused"] > many // 4, results
 
 
 def verified(folder):
@@ -123,16 +125,16 @@ def verified(folder):
     if not any(folder.iterdir()):
         return "nothing"
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    found = recovery.verify(path)
+    result = recovery.verify(path)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before, "verify changed the files"
-    return "sound" if found.whole else "damaged"
+    return "sound" if result.whole else "damaged"
 
 
 def test_whole_journals_are_sound(journals):
     for folder, _ in journals[0].values():
-        found = recovery.verify(folder / "journal")
-        assert found.whole, found.damages
-        assert found.sound["rows of retry"] > PUBLISHED
+        result = recovery.verify(folder / "journal")
+        assert result.whole, result.damages
+        assert result.sound["rows of retry"] > PUBLISHED
 
 
 def test_a_refused_journal_keeps_its_log(journals, tmp_path):
@@ -180,10 +182,10 @@ def test_the_command_line_says_one_sentence(journals, tmp_path, monkeypatch, cap
     monkeypatch.setattr(sys, "argv", ["streamgauge", "broker", "serve", "--journal", str(folder / "journal")])
     with pytest.raises(SystemExit) as ended:
         main()
-    said = capsys.readouterr().err
-    assert (ended.value.code, said.count("\n")) == (2, 1), said
-    assert "table fact, row" in said
-    assert "--save-to NEW" in said
+    output = capsys.readouterr().err
+    assert (ended.value.code, output.count("\n")) == (2, 1), output
+    assert "table fact, row" in output
+    assert "--save-to NEW" in output
 
 
 def test_what_was_not_acknowledged_may_be_torn(tmp_path):
@@ -263,13 +265,15 @@ def test_a_journal_without_checksums_gets_some(tmp_path):
     assert recovery.verify(path).whole
     made = opened(tmp_path)
     assert made.rows("students") == (1, [("<urn:t:s1>",)])
-    assert [each.added for each in made.subscribe("students", "me", lambda: None).take()] == [(("<urn:t:s1>",),)]
+    assert [notification.added for notification in made.subscribe("students", "me", lambda: None).take()] == [
+        (("<urn:t:s1>",),)
+    ]
     assert made.publish(student(1), key="k1") == Receipt(1, repeated=True)
     made.publish(student(2))
     made.close()
-    found = recovery.verify(path)
-    assert found.whole
-    assert found.sound["rows of publication"] == 1
+    result = recovery.verify(path)
+    assert result.whole
+    assert result.sound["rows of publication"] == 1
     made = opened(tmp_path)
     assert len(made.rows("students")[1]) == 2
     made.close()

@@ -39,18 +39,18 @@ class Changes:
 
     def _links(self):
         """Memberships and organizations as they come, in circles too."""
-        draw, found = self._draw, []
+        draw, result = self._draw, []
         for _ in range(draw.randint(1, 4)):
             one, two = draw.choices(self._resources, k=2)
             name = draw.choice(("subOrganizationOf", "headOf", "takesCourse", "degreeFrom", "member", "a"))
             if name == "a":
-                found.append((one, RDF_TYPE, f"<{UB}{draw.choice(('Course', 'Chair', 'Department', 'Person'))}>"))
+                result.append((one, RDF_TYPE, f"<{UB}{draw.choice(('Course', 'Chair', 'Department', 'Person'))}>"))
             elif name == "subOrganizationOf":
                 few = self._resources[:40]
-                found.append((draw.choice(few), f"<{UB}{name}>", draw.choice(few)))
+                result.append((draw.choice(few), f"<{UB}{name}>", draw.choice(few)))
             else:
-                found.append((one, f"<{UB}{name}>", two))
-        return found
+                result.append((one, f"<{UB}{name}>", two))
+        return result
 
 
 class Watch:
@@ -74,16 +74,16 @@ class Watch:
         """What was told makes each answer the one from scratch, by real differences of these publications alone."""
         told = 0
         for name, subscription in self._held.items():
-            found, shown = subscription.take(), self._shown[name]
-            told += len(found)
-            assert [each.causes for each in found] == sorted({each.causes for each in found})
-            for each in found:
-                assert set(each.causes) <= numbers
-                assert each.added or each.removed
-                assert not shown & set(each.added)
-                assert shown >= set(each.removed)
-                shown -= set(each.removed)
-                shown |= set(each.added)
+            result, shown = subscription.take(), self._shown[name]
+            told += len(result)
+            assert [item.causes for item in result] == sorted({item.causes for item in result})
+            for item in result:
+                assert set(item.causes) <= numbers
+                assert item.added or item.removed
+                assert not shown & set(item.added)
+                assert shown >= set(item.removed)
+                shown -= set(item.removed)
+                shown |= set(item.added)
             assert shown == self._scratch.rows(parse_sparql(QUERIES[name])), name
         return told
 
@@ -111,7 +111,7 @@ def exact(ontology, descriptions, steps, seed):
         came, went = scratch.look(facts)
         counts["facts of the closure changed"] += len(came) + len(went)
         assert set(broker.facts()) == scratch.closure
-        counts["notifications"] += watch.check({each.result().number for each in waiting})
+        counts["notifications"] += watch.check({item.result().number for item in waiting})
     return counts
 
 
@@ -142,13 +142,13 @@ def heuristic(strategy, descriptions, seed):
     def take(number):
         for name, subscription in held.items():
             now = scratch.rows(parse_sparql(TEXTS[name]))
-            for each in subscription.take():
-                assert not shown[name] & set(each.added)
-                assert now >= set(each.added)
-                assert not now & set(each.removed)
-                counts["early"] += len(each.added) if each.causes == (number,) else 0
-                counts["rows"] += len(each.added)
-                shown[name] = (shown[name] - set(each.removed)) | set(each.added)
+            for notification in subscription.take():
+                assert not shown[name] & set(notification.added)
+                assert now >= set(notification.added)
+                assert not now & set(notification.removed)
+                counts["early"] += len(notification.added) if notification.causes == (number,) else 0
+                counts["rows"] += len(notification.added)
+                shown[name] = (shown[name] - set(notification.removed)) | set(notification.added)
             assert shown[name] <= now
             counts["missing for a while"] += len(now - shown[name])
 

@@ -32,9 +32,9 @@ def test_a_graph_is_published_and_deleted_and_rows_say_so(ask):
     made = ask("PUT", "/channels/students", content=select("?x a :Student"))
     assert (made.status_code, made.headers["location"]) == (201, "/channels/students")
     assert ask("POST", "/publish", content=GRAPH, headers=TURTLE).json() == {"publication": 1, "repeated": False}
-    found = ask("GET", "/channels/students/rows")
-    assert found.headers["content-type"] == "application/sparql-results+json"
-    assert (found.headers["notification"], found.json()["results"]["bindings"]) == (
+    result = ask("GET", "/channels/students/rows")
+    assert result.headers["content-type"] == "application/sparql-results+json"
+    assert (result.headers["notification"], result.json()["results"]["bindings"]) == (
         "1",
         [{"x": {"type": "uri", "value": "urn:t:s1"}}],
     )
@@ -79,8 +79,8 @@ def test_a_sparql_update_is_a_publication(ask, update, left):
         "repeated": False,
     }
     assert ask("POST", "/update", content=PREFIX + update, headers=keyed).json()["repeated"]
-    found = ask("GET", "/channels/c/rows").json()["results"]["bindings"]
-    assert {row["x"]["value"].removeprefix("urn:t:") for row in found} == left
+    document = ask("GET", "/channels/c/rows").json()["results"]["bindings"]
+    assert {row["x"]["value"].removeprefix("urn:t:") for row in document} == left
 
 
 @pytest.mark.parametrize("name", ["using-graph-uri", "using-named-graph-uri", "default-graph-uri", "named-graph-uri"])
@@ -113,7 +113,7 @@ def test_an_update_sees_what_was_published_just_before_it():
     after = made.submit((fact("s3", "a", "Student"),), ())
     while made.step():
         pass
-    assert [each.result().number for each in (publishing, modifying, after)] == [1, 2, 3]
+    assert [item.result().number for item in (publishing, modifying, after)] == [1, 2, 3]
     assert {subject for subject, _, end in made.facts() if end == "<urn:t:Student>"} == {"<urn:t:s2>", "<urn:t:s3>"}
 
 
@@ -252,15 +252,15 @@ def test_a_grant_of_an_unknown_operation_is_refused():
 
 def lines(response, count):
     """The first events of a response: id and data."""
-    found, number = [], None
+    result, number = [], None
     for line in response.iter_lines():
         if line.startswith("id: "):
             number = int(line[4:])
         elif line.startswith("data: "):
-            found.append((number, json.loads(line[6:])))
-            if len(found) == count:
+            result.append((number, json.loads(line[6:])))
+            if len(result) == count:
                 break
-    return found
+    return result
 
 
 @pytest.mark.server
@@ -327,7 +327,7 @@ def test_who_falls_behind_is_left_and_resumes():
         made.publish([(f"<urn:t:s{n}>", "<http://www.w3.org/1999/02/22-rdf-syntax-ns#type>", "<urn:t:Student>")])
     assert subscribed.over is not None
     assert "too slow" in subscribed.over.why
-    assert [each.number for each in made.listen("c", lambda: None, after=0).take()] == [1, 2, 3, 4]
+    assert [notification.number for notification in made.listen("c", lambda: None, after=0).take()] == [1, 2, 3, 4]
 
 
 def test_many_publish_at_once_and_each_is_acknowledged_by_itself():
@@ -346,7 +346,7 @@ def test_many_publish_at_once_and_each_is_acknowledged_by_itself():
             return await asyncio.gather(*(http.post("/publish", content=graph, headers=TURTLE) for graph in graphs))
 
     got = asyncio.run(all_at_once())
-    assert sorted(each.json()["publication"] for each in got) == list(range(1, 61))
+    assert sorted(item.json()["publication"] for item in got) == list(range(1, 61))
 
 
 def test_nothing_is_taken_when_the_journal_fails(ask, monkeypatch):

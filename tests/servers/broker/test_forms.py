@@ -118,12 +118,12 @@ def dataset(held):
 
 
 def steps(random, count):
-    held = set()
+    contents = set()
     for _ in range(count):
         came = {drawn(random) for _ in range(random.randint(1, 3))}
-        gone = set(random.sample(sorted(held), min(len(held), random.choice((0, 1, 2, 3)))))
-        held = held - gone | came
-        yield came, gone, held
+        gone = set(random.sample(sorted(contents), min(len(contents), random.choice((0, 1, 2, 3)))))
+        contents = contents - gone | came
+        yield came, gone, contents
 
 
 def test_each_that_is_answered_is_answered_exactly():
@@ -136,10 +136,10 @@ def test_each_that_is_answered_is_answered_exactly():
     for came, gone, held in steps(Random(3), 60):
         made.update(came, gone)
         for name, text in texts.items():
-            for each in told[name].take():
-                assert shown[name].issuperset(each.removed), name
-                assert shown[name].isdisjoint(each.added), name
-                shown[name] = (shown[name] - set(each.removed)) | set(each.added)
+            for notification in told[name].take():
+                assert shown[name].issuperset(notification.removed), name
+                assert shown[name].isdisjoint(notification.added), name
+                shown[name] = (shown[name] - set(notification.removed)) | set(notification.added)
             assert shown[name] == set(made.rows(name)[1]) == expected(name, text, dataset(held)), (name, held)
 
 
@@ -188,7 +188,7 @@ def test_ask_is_told_when_its_truth_changes():
             ask("POST", f"/{operation}", content=f"<urn:n0> <urn:p> {body} .", headers=TURTLE)
             if operation == "publish":
                 assert ask("GET", "/channels/c/rows").json()["boolean"] is True
-        texts = [json.loads(NotificationTexts().text(told.channel, each)) for each in told.take()]
+        texts = [json.loads(NotificationTexts().text(told.channel, notification)) for notification in told.take()]
     assert [text["boolean"] for text in texts] == [True, False]
     assert [text["publications"] for text in texts] == [[1], [4]]
 
@@ -285,7 +285,7 @@ def test_publishing_to_a_named_graph_is_idempotent_and_apart_from_the_default_gr
     made.delete([fact])
     made.delete([in_graph("<urn:g1>", fact)])
     made.delete([in_graph("<urn:g0>", fact)])
-    assert [(each.causes, each.added, each.removed) for each in told.take()] == [
+    assert [(notification.causes, notification.added, notification.removed) for notification in told.take()] == [
         ((1,), (("<urn:g0>",),), ()),
         ((6,), (), (("<urn:g0>",),)),
     ]
@@ -312,7 +312,7 @@ def test_a_template_with_very_many_graphs_is_read_in_one_pass():
     many = " ".join(f"GRAPH <urn:g{n}> {{ <urn:n0> <urn:p> {n} }}" for n in range(201))
     declared = " ".join(f"PREFIX p{n}: <urn:{n}>" for n in range(500))
     (made,) = read_changes(f"{declared} INSERT {{ {many} }} WHERE {{}}")
-    assert [graph_of(each) for each in made.insert] == [f"<urn:g{n}>" for n in range(201)]
+    assert [graph_of(item) for item in made.insert] == [f"<urn:g{n}>" for n in range(201)]
     (data,) = read_changes(f"INSERT DATA {{ {many} }}")
     assert len(data.added) == 201
 
@@ -325,7 +325,7 @@ def test_files_that_a_broker_begins_with_keep_their_graphs_and_blank_nodes(tmp_p
     made.load(read_files([tmp_path / "a.trig", tmp_path / "b.ttl"]))
     made.create_channel("default", "SELECT * { ?s <urn:p> ?o }")
     made.create_channel("named", "SELECT * { GRAPH ?g { ?s <urn:p> ?o } }")
-    default, named = (made.rows(each)[1] for each in ("default", "named"))
+    default, named = (made.rows(item)[1] for item in ("default", "named"))
     assert sorted(row[0] for row in default) == ["<urn:a>", "<urn:c>"]
     assert len({row[1] for row in default}) == 2
     assert [row[:2] for row in named] in ([("<urn:g>", "<urn:a>")], [("<urn:a>", "<urn:g>")])

@@ -78,5 +78,5 @@ def students(numbers):
 
 
 def rows(http):
-    found = http.get("/channels/students/rows").json()["results"]["bindings"]
-    return {(f"<{row['x']['value']}>",) for row in found}
+    document = http.get("/channels/students/rows").json()["results"]["bindings"]
+    return {(f"<{row['x']['value']}>",) for row in document}

@@ -42,8 +42,8 @@ def ask():
 
 
 def rows(ask):
-    found = ask("GET", "/channels/c/rows", headers=by(ANN)).json()["results"]["bindings"]
-    return {row["x"]["value"] for row in found}
+    document = ask("GET", "/channels/c/rows", headers=by(ANN)).json()["results"]["bindings"]
+    return {row["x"]["value"] for row in document}
 
 
 def test_another_tokens_key_is_independent(ask):
@@ -291,7 +291,7 @@ def test_sepa_channels_count_for_who_asked():
     with Client(made, Access([Grant(ANN, frozenset(OPERATIONS)), Grant(BOB)])) as ask:
         ask("PUT", "/channels/bobs", content=STUDENTS, headers=by(BOB))
         heard = converse(ask, "/subscribe", by(ANN), *asking)
-        said = [json.loads(each["text"]) for each in heard if each["type"] == "websocket.send"]
+        said = [json.loads(message["text"]) for message in heard if message["type"] == "websocket.send"]
     assert ["notification" in said[0], said[1]["error"]] == [True, "LimitError"]
 
 

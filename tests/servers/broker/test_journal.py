@@ -51,10 +51,10 @@ def test_facts_channels_keys_and_unacknowledged_notifications_are_there_again(tm
     made = again(path, made)
     assert [channel.name for channel in made.channels()] == ["students"]
     assert set(made.rows("students")[1]) == answers([*BASE, *(t for n in range(1, 5) for t in student(n))])["students"]
-    found = made.subscribe("students", "me", lambda: None).take()
-    assert [each.number for each in found] == [4, 5, 6]
-    assert found[:2] == before[3:]
-    assert found[2].removed == (("<urn:t:s0>",),)
+    result = made.subscribe("students", "me", lambda: None).take()
+    assert [item.number for item in result] == [4, 5, 6]
+    assert result[:2] == before[3:]
+    assert result[2].removed == (("<urn:t:s0>",),)
     assert made.publish(student(3), key="k3") == Receipt(4, repeated=True)
     assert made.publish(student(7)) == Receipt(7)
     assert made.rows("students")[0] == 7
@@ -67,7 +67,7 @@ def test_what_nobody_waits_for_is_not_kept(tmp_path):
     made.create_channel("c", select("?x a :Student"))
     for n in range(3):
         made.publish(student(n))
-    told = made.subscribe("c", "me", lambda: None)
+    subscription = made.subscribe("c", "me", lambda: None)
     for n in range(3, 6):
         made.publish(student(n))
     made.unsubscribe("c", "me")
@@ -76,8 +76,8 @@ def test_what_nobody_waits_for_is_not_kept(tmp_path):
     assert made.rows("c")[0] == 7
     assert made.subscribe("c", "me", lambda: None).take() == []
     made.publish(student(7))
-    told = made.subscribe("c", "me", lambda: None)
-    assert [each.number for each in told.take()] == [8]
+    subscription = made.subscribe("c", "me", lambda: None)
+    assert [notification.number for notification in subscription.take()] == [8]
 
 
 def test_channels_that_ask_the_same_go_on_each_by_itself(tmp_path):
@@ -91,12 +91,12 @@ def test_channels_that_ask_the_same_go_on_each_by_itself(tmp_path):
     made.delete_channel("two")
     made = again(tmp_path / "journal", made)
     made.publish(student(3))
-    found = {channel.name: made.subscribe(channel.name, "me", lambda: None).take() for channel in made.channels()}
-    assert {name: [(each.number, each.causes) for each in took] for name, took in found.items()} == {
+    results = {channel.name: made.subscribe(channel.name, "me", lambda: None).take() for channel in made.channels()}
+    assert {name: [(item.number, item.causes) for item in took] for name, took in results.items()} == {
         "one": [(3, (3,)), (4, (4,))],
         "three": [(1, (3,)), (2, (4,))],
     }
-    for name in found:
+    for name in results:
         made.delete_channel(name)
     made.create_channel("four", select("?x a :Student"))
     made = again(tmp_path / "journal", made)
@@ -111,8 +111,8 @@ def test_only_so_much_is_kept_for_those_who_do_not_come(tmp_path):
     for n in range(9):
         made.publish(student(n))
     made = again(path, made)
-    told = made.subscribe("students", "me", lambda: None)
-    assert [each.number for each in told.take()] == [7, 8, 9]
+    subscription = made.subscribe("students", "me", lambda: None)
+    assert [notification.number for notification in subscription.take()] == [7, 8, 9]
 
 
 @pytest.mark.server
@@ -138,9 +138,9 @@ def test_nothing_acknowledged_is_lost_by_kill_9(tmp_path, kills):
     now, before = answered(by_updates(RULES, facts)), answers(BASE)
     for name in QUERIES:
         assert set(made.rows(name)[1]) == now[name]
-        found = made.subscribe(name, "me", lambda: None, after=0).take()
-        assert [each.number for each in found] == list(range(1, len(found) + 1))
-        rows = [row for each in found for row in each.added]
+        result = made.subscribe(name, "me", lambda: None, after=0).take()
+        assert [item.number for item in result] == list(range(1, len(result) + 1))
+        rows = [row for item in result for row in item.added]
         assert len(rows) == len(set(rows))
         assert set(rows) == now[name] - before[name]
 
@@ -184,13 +184,13 @@ def test_what_a_full_disk_refused_is_nowhere_and_with_room_it_goes_on(tmp_path, 
     told = listening(made, QUERIES)
     made.publish(student(1), key="first")
     before = {name: set(made.rows(name)[1]) for name in QUERIES}, set(made.facts()), made.number
-    heard = {name: each.take() for name, each in told.items()}
+    heard = {name: item.take() for name, item in told.items()}
     limited(journal, 0)
     for graph in (many(2, 400), [*many(2, 300), *student(1)]):
         with pytest.raises(JournalError, match=r"could not be written: the disk is full \(ENOSPC\): make room"):
             made.update(graph, student(1)[:2], key="refused")
         assert ({name: set(made.rows(name)[1]) for name in QUERIES}, set(made.facts()), made.number) == before
-        assert all(each.take() == [] for each in told.values())
+        assert all(item.take() == [] for item in told.values())
         assert "disk is full" in made.trouble
     limited(journal, 1000)
     made.evaluate()
@@ -198,8 +198,8 @@ def test_what_a_full_disk_refused_is_nowhere_and_with_room_it_goes_on(tmp_path, 
     assert made.publish(many(2, 30), key="refused") == Receipt(2)
     now = answers([*BASE, *student(1), *many(2, 30)])
     assert {name: set(made.rows(name)[1]) for name in QUERIES} == now
-    for name, each in told.items():
-        (change, *more) = each.take() or [None]
+    for name, item in told.items():
+        (change, *more) = item.take() or [None]
         assert not more
         assert (set(change.added) if change else set()) == now[name] - before[0][name]
         assert len(heard[name]) <= 1
@@ -213,17 +213,17 @@ def test_a_query_that_cost_too_much_because_of_a_refused_publication_goes_on(tmp
     made = broker(journal=journal, limits=Limits(effort=1000))
     made.load(BASE)
     made.create_channel("pairs", select("?x a :Student . ?y a :Student FILTER(?x != ?y)"))
-    told = made.subscribe("pairs", "me", lambda: None)
+    subscription = made.subscribe("pairs", "me", lambda: None)
     made.publish(many(1, 4))
     (pages,) = journal._database.execute("PRAGMA page_count").fetchone()
     journal._database.execute(f"PRAGMA max_page_count = {pages}")
     with pytest.raises(JournalError, match="disk is full"):
         made.publish(many(4, 1500))
-    assert told.over is None
+    assert subscription.over is None
     limited(journal, 1000)
     made.publish(student(4))
     assert len(made.rows("pairs")[1]) == 12
-    assert [len(each.added) for each in told.take()] == [6, 6]
+    assert [len(notification.added) for notification in subscription.take()] == [6, 6]
 
 
 class Refusing:
@@ -276,7 +276,7 @@ def test_an_acknowledgement_that_a_full_disk_did_not_take_does_no_harm(tmp_path,
     monkeypatch.setattr(journal, "_cursor", Refusing(journal._database))
     made.close()
     made = again(tmp_path / "journal")
-    assert [each.number for each in made.subscribe("students", "me", lambda: None).take()] == [1]
+    assert [notification.number for notification in made.subscribe("students", "me", lambda: None).take()] == [1]
 
 
 @pytest.mark.parametrize(

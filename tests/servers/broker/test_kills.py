@@ -133,8 +133,8 @@ class Storm:
     def run(self, kills):
         with self.broker:
             self._begin()
-            for each in (*self.subscribers, *self.publishers):
-                each.start()
+            for item in (*self.subscribers, *self.publishers):
+                item.start()
             try:
                 for _ in range(kills):
                     before = len(self.done)
@@ -146,8 +146,8 @@ class Storm:
             finally:
                 self._ending.set()
                 self._silent.set()
-                for each in (*self.subscribers, *self.publishers):
-                    each.join(300)
+                for item in (*self.subscribers, *self.publishers):
+                    item.join(300)
             return {name: self._rows(name) for name in CHANNELS}
 
     def _begin(self):
@@ -176,7 +176,7 @@ class Storm:
         )
 
     def _wrong(self):
-        return any(each.wrong for each in (*self.publishers, *self.subscribers))
+        return any(item.wrong for item in (*self.publishers, *self.subscribers))
 
     def _rows(self, name):
         said = httpx.get(f"{self.broker.url}/channels/{name}/rows", timeout=300).raise_for_status()
@@ -184,8 +184,8 @@ class Storm:
 
 
 def bindings(said):
-    found = said["results"]["bindings"]
-    return {frozenset((name, term["value"]) for name, term in row.items()) for row in found}
+    result = said["results"]["bindings"]
+    return {frozenset((name, term["value"]) for name, term in row.items()) for row in result}
 
 
 def folded(heard, begun):

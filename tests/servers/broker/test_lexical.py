@@ -49,10 +49,10 @@ def test_subscribers_are_told_the_terms_that_were_published(name):
     made.create_channel("all", f"SELECT ?o {{ ?s {P} ?o }}")
     subscription = made.subscribe("all", "me", lambda: None)
     made.publish(read_graph(f"{S} {P} {OLD} .".encode(), "text/turtle", Limits()))
-    assert [each.added for each in subscription.take()] == [((OLD,),)]
+    assert [notification.added for notification in subscription.take()] == [((OLD,),)]
     assert set(made.rows("all")[1]) == rows(ONE, OLD)
     made.update([], [(S, P, ONE)])
-    assert [each.removed for each in subscription.take()] == [((ONE,),)]
+    assert [notification.removed for notification in subscription.take()] == [((ONE,),)]
     assert set(made.rows("all")[1]) == rows(OLD)
 
 

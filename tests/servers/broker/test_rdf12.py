@@ -59,7 +59,7 @@ def test_what_is_published_is_told_kept_and_taken_back(tmp_path_factory, triples
     assert set(published) == set(graph)
     made.publish(published)
     for query, subscription in heard.items():
-        assert {row for each in subscription.take() for row in each.added} == wanted[query]
+        assert {row for notification in subscription.take() for row in notification.added} == wanted[query]
     made.close()
     again = broker(journal=SqliteJournal(path))
     for number, query in enumerate(wanted):

@@ -36,9 +36,9 @@ class Line:
         """The error that ends a subscription."""
         monkeypatch.setattr("streamgauge.servers.broker.client.Reconnection", self.reconnection)
         client = Client(url, http=httpx.Client(transport=httpx.MockTransport(self)))
-        told = client.subscribe("c", "me", sleep=self.sleep, tell=lambda *why: self.told.append(why), **more)
+        subscription = client.subscribe("c", "me", sleep=self.sleep, tell=lambda *why: self.told.append(why), **more)
         with pytest.raises(BrokerError) as error:
-            next(told)
+            next(subscription)
         return error.value
 
     def reconnection(self, url, backoff, patience, tell):
@@ -124,10 +124,10 @@ def test_an_acknowledgement_that_is_refused_is_said():
 
     async def use():
         async with httpx.AsyncClient(transport=httpx.MockTransport(answer)) as http:
-            told = AsyncClient(URL, http=http).subscribe("c", "me")
-            assert (await anext(told)).number == 1
+            subscription = AsyncClient(URL, http=http).subscribe("c", "me")
+            assert (await anext(subscription)).number == 1
             with pytest.raises(BrokerError, match="belongs to another token"):
-                await anext(told)
+                await anext(subscription)
 
     asyncio.run(use())
 

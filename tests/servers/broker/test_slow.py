@@ -53,9 +53,9 @@ class Stalled:
     def drip(self):
         """The slow ones go on."""
         for name in ("half a head", "half a body"):
-            for each in self._sockets[name]:
+            for _socket in self._sockets[name]:
                 with suppress(OSError):
-                    each.send(b"x")
+                    _socket.send(b"x")
 
 
 class Healthy(Thread):
@@ -147,11 +147,11 @@ def test_a_client_that_is_gone_without_a_word_is_left_in_time():
         while not (made and made[0].transport):
             await asyncio.sleep(0.01)
         held = made[0].transport.get_extra_info("socket")
-        found = held.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
+        result = held.getsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT)
         writer.close()
         made[0].transport.close()
         server.close()
         await asyncio.sleep(0.01)
-        return found
+        return result
 
     assert asyncio.run(run()) == 1000 * HEAD_PATIENCE_S

@@ -51,11 +51,11 @@ def test_notifications_are_the_differences_of_answers_from_scratch(name, changes
         facts = (facts - set(removed)) | set(added)
         now = answers(facts)
         for channel, subscription in subscribed.items():
-            told = subscription.take()
-            assert [each.causes for each in told] == [(receipt.number,)] * len(told)
-            assert len(told) == (now[channel] != shown[channel])
-            came = {row for each in told for row in each.added}
-            went = {row for each in told for row in each.removed}
+            notifications = subscription.take()
+            assert [item.causes for item in notifications] == [(receipt.number,)] * len(notifications)
+            assert len(notifications) == (now[channel] != shown[channel])
+            came = {row for item in notifications for row in item.added}
+            went = {row for item in notifications for row in item.removed}
             assert (came, went) == (now[channel] - shown[channel], shown[channel] - now[channel])
             shown[channel] = now[channel]
 
@@ -75,16 +75,16 @@ def test_heuristics_tell_early_what_they_can_and_miss_nothing_at_the_end(name):
         made.publish(student(n, department=1 + n % 2))
         facts |= set(student(n, department=1 + n % 2))
         for channel, subscription in subscribed.items():
-            for each in subscription.take():
-                early[channel] += len(each.added) if each.causes == (n + 1,) else 0
-                assert not told[channel] & set(each.added)
-                told[channel] |= set(each.added)
+            for notification in subscription.take():
+                early[channel] += len(notification.added) if notification.causes == (n + 1,) else 0
+                assert not told[channel] & set(notification.added)
+                told[channel] |= set(notification.added)
     assert early["students"] > 20
     assert early["named"] > 20
     made.evaluate()
     for channel, subscription in subscribed.items():
-        for each in subscription.take():
-            told[channel] |= set(each.added)
+        for notification in subscription.take():
+            told[channel] |= set(notification.added)
     after = answers(facts)
     assert told == {channel: after[channel] - before[channel] for channel in QUERIES}
 
@@ -102,8 +102,8 @@ def test_a_channel_that_is_guessed_well_is_evaluated_at_intervals():
     assert subscribed["students"].take() == []
     clock.now += Settings().interval
     made.publish(student(98))
-    found = subscribed["students"].take()
-    assert {row for each in found for row in each.added} == {("<urn:t:s98>",), ("<urn:t:s99>",)}
+    result = subscribed["students"].take()
+    assert {row for item in result for row in item.added} == {("<urn:t:s98>",), ("<urn:t:s99>",)}
 
 
 def test_a_deletion_is_told_at_once():

@@ -21,9 +21,9 @@ JOIN = select("?a :name ?b . ?a :knows ?c")
 
 def people(count):
     return [
-        each
+        item
         for n in range(count)
-        for each in (fact(f"s{n}", "name", f'"{n}"'), fact(f"s{n}", "knows", f"s{(n * 7) % count}"))
+        for item in (fact(f"s{n}", "name", f'"{n}"'), fact(f"s{n}", "knows", f"s{(n * 7) % count}"))
     ]
 
 
@@ -57,9 +57,9 @@ def test_publications_are_acknowledged_between_the_turns_of_a_channel_that_begin
     _, again = made.rows("again")
     assert set(rows) == set(again)
     assert len(rows) == 500
-    told = made.subscribe("c", "me", lambda: None)
+    subscription = made.subscribe("c", "me", lambda: None)
     made.publish([fact("u", "name", '"u"'), fact("u", "knows", "s1")])
-    assert [len(each.added) for each in told.take()] == [1]
+    assert [len(notification.added) for notification in subscription.take()] == [1]
 
 
 def test_a_turn_waits_for_those_who_want_the_lock_now():
@@ -139,10 +139,10 @@ def test_a_channel_ends_when_one_triple_makes_it_look_at_much():
     made = broker(limits=Limits(change=1000))
     made.create_channel("wide", select("?a :name ?b . ?c :knows ?d"))
     made.create_channel("calm", JOIN)
-    told = made.subscribe("wide", "me", lambda: None)
+    subscription = made.subscribe("wide", "me", lambda: None)
     made.publish([fact(f"s{n}", "knows", f"s{n + 1}") for n in range(2000)])
     made.publish([fact("s1", "name", '"1"')])
-    assert "more than 1100 facts and rows: the channel was ended" in told.over.why
+    assert "more than 1100 facts and rows: the channel was ended" in subscription.over.why
     assert [channel.name for channel in made.channels()] == ["calm"]
 
 
@@ -185,9 +185,9 @@ def test_rows_are_written_in_pieces_that_make_one_document():
     with Client(made) as client:
         assert client("PUT", "/channels/c", content=JOIN).status_code == 201
         said = client("GET", "/channels/c/rows")
-        found = json.loads(said.content)
-        assert len(found["results"]["bindings"]) == 1300
-        assert found["head"] == {"vars": ["a", "b", "c"]}
+        result = json.loads(said.content)
+        assert len(result["results"]["bindings"]) == 1300
+        assert result["head"] == {"vars": ["a", "b", "c"]}
         assert client("PUT", "/channels/none", content=select("?a :none ?b")).status_code == 201
         assert client("GET", "/channels/none/rows").json() == {
             "head": {"vars": ["a", "b"]},

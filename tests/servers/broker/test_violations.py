@@ -24,7 +24,7 @@ def made(strategy="incremental", journal=None, rules=RULES):
 
 def listening(broker):
     heard = broker.listen(VIOLATIONS, lambda: None)
-    return lambda: [(set(each.added), set(each.removed)) for each in heard.take()]
+    return lambda: [(set(notification.added), set(notification.removed)) for notification in heard.take()]
 
 
 @pytest.mark.parametrize("strategy", ["incremental", "reevaluate"])
@@ -78,7 +78,7 @@ def test_the_channel_survives_and_is_not_taken_from_another(tmp_path):
     broker.close()
     again = made(journal=SqliteJournal(tmp_path / "journal"))
     assert open_violations(again, RULES) == 1
-    assert [each.number for each in again.subscribe(VIOLATIONS, "me", lambda: None).take()] == [1]
+    assert [notification.number for notification in again.subscribe(VIOLATIONS, "me", lambda: None).take()] == [1]
     again.delete_channel(VIOLATIONS)
     again.create_channel(VIOLATIONS, VIOLATIONS_QUERY.replace("?subject ?violation", "?subject", 1))
     with pytest.raises(ValueError, match="channel violations with another query"):

@@ -140,12 +140,12 @@ def test_sepa_asks_named_graphs_truth_and_windows(served):
     with connect(f"{url}/subscribe") as socket:
         for alias, text in queries.items():
             socket.send(json.dumps({"subscribe": {"sparql": text, "alias": alias}}))
-        first = {said["alias"]: said for said in (hear(socket)["notification"] for _ in queries)}
+        first = {entry["alias"]: entry for entry in (hear(socket)["notification"] for _ in queries)}
         assert first["ask"]["addedResults"]["results"]["bindings"][0]["ask"]["value"] == "false"
         client.publish("<urn:t:g> { <urn:t:s1> a <urn:t:Student> . <urn:t:s2> a <urn:t:Student> }", "application/trig")
-        told = {said["alias"]: said for said in (hear(socket)["notification"] for _ in queries)}
+        told = {entry["alias"]: entry for entry in (hear(socket)["notification"] for _ in queries)}
         values = {
-            alias: [next(iter(row.values()))["value"] for row in said["addedResults"]["results"]["bindings"]]
-            for alias, said in told.items()
+            alias: [next(iter(row.values()))["value"] for row in entry["addedResults"]["results"]["bindings"]]
+            for alias, entry in told.items()
         }
         assert values == {"graph": ["urn:t:g"], "ask": ["true"], "top": ["urn:t:s2"]}

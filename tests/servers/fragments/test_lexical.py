@@ -85,9 +85,9 @@ def test_bindings_are_terms(store, tmp_path):
 
 def test_the_client_has_the_terms_that_the_server_has(store, tmp_path):
     server = loaded(store, tmp_path)
-    found, one = asyncio.run(_fetched(server, (None, typed("042", "integer"))))
-    assert {row[Var("o")] for row in found} == set(FORMS)
-    assert len(found) == len(TRIPLES)
+    result, one = asyncio.run(_fetched(server, (None, typed("042", "integer"))))
+    assert {row[Var("o")] for row in result} == set(FORMS)
+    assert len(result) == len(TRIPLES)
     assert one == [{}]
 
 

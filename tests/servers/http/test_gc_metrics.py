@@ -19,12 +19,12 @@ def test_frozen_objects_are_counted_once_a_minute(monkeypatch):
     now, counted = [0.0], []
     monkeypatch.setattr(gc, "get_freeze_count", lambda: counted.append(now[0]) or 7 * len(counted))
     pauses = Pauses(lambda: now[0])
-    told = []
-    for each in (0.0, 59.9, 60.0, 61.0):
-        now[0] = each
-        told += [line for line in exposition(pauses.metrics()).splitlines() if "frozen_objects " in line[:30]]
+    messages = []
+    for item in (0.0, 59.9, 60.0, 61.0):
+        now[0] = item
+        messages += [line for line in exposition(pauses.metrics()).splitlines() if "frozen_objects " in line[:30]]
     assert counted == [0.0, 60.0]
-    assert told == [f"streamgauge_gc_frozen_objects {count}" for count in (7, 7, 14, 14)]
+    assert messages == [f"streamgauge_gc_frozen_objects {count}" for count in (7, 7, 14, 14)]
 
 
 @pytest.mark.slow

@@ -58,11 +58,11 @@ def test_a_signal_is_seen_once_by_each_of_many_that_wait():
         await asyncio.sleep(0)
         raising = Thread(target=lambda: [signal.set() for signal in signals])
         raising.start()
-        found = await asyncio.gather(*waiting)
+        result = await asyncio.gather(*waiting)
         raising.join()
         signals[0].set()
         signals[0].set()
-        return [*found, await signals[0].wait(300), await signals[0].wait(0), await signals[1].wait(0)]
+        return [*result, await signals[0].wait(300), await signals[0].wait(0), await signals[1].wait(0)]
 
     assert asyncio.run(woken()) == [True] * 301 + [False] * 2
 
@@ -100,17 +100,17 @@ class Taken:
 
 
 async def pieces(sizes):
-    return [event async for event in as_events(Taken(sizes), lambda each: each.line, Signal())]
+    return [event async for event in as_events(Taken(sizes), lambda item: item.line, Signal())]
 
 
 @pytest.mark.parametrize(
     ("sizes", "sent"), [([], 0), ([10, 20, 30], 1), ([PIECE, 1, 1], 2), ([1, PIECE, 1, PIECE], 2), ([PIECE] * 3, 3)]
 )
 def test_what_comes_together_is_sent_in_few_pieces(sizes, sent):
-    found = asyncio.run(pieces(sizes))
-    assert len(found) == sent + 1
+    result = asyncio.run(pieces(sizes))
+    assert len(result) == sent + 1
     whole = b"".join(event(b"x" * size, number) for number, size in enumerate(sizes, 1))
-    assert b"".join(found) == whole + event(b'{"over": "all is said"}', kind="over")
+    assert b"".join(result) == whole + event(b'{"over": "all is said"}', kind="over")
 
 
 @pytest.mark.slow

@@ -12,11 +12,11 @@ pytestmark = pytest.mark.server
 def test_every_address_of_a_host_has_the_same_free_port():
     opened = listening("localhost", 0)
     try:
-        assert len({each.getsockname()[1] for each in opened}) == 1
+        assert len({item.getsockname()[1] for item in opened}) == 1
         assert opened[0].getsockname()[1] > 0
     finally:
-        for each in opened:
-            each.close()
+        for item in opened:
+            item.close()
 
 
 def test_a_port_that_is_used_is_said_with_the_option():

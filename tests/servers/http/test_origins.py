@@ -105,8 +105,8 @@ def test_every_origin_is_let_in_without_credentials(kind):
 @pytest.mark.parametrize("kind", ["broker", "queries"])
 def test_refusals_can_be_read_by_a_page_that_is_let_in(kind):
     app, path = service(kind, [HERS])
-    for said in (ask(app, path, HERS, token=None), ask(app, "/nowhere", HERS)):
-        assert (said.status_code in (401, 404), said.headers["access-control-allow-origin"]) == (True, HERS)
+    for item in (ask(app, path, HERS, token=None), ask(app, "/nowhere", HERS)):
+        assert (item.status_code in (401, 404), item.headers["access-control-allow-origin"]) == (True, HERS)
 
 
 @pytest.mark.parametrize("kind", ["broker", "queries"])

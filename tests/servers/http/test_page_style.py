@@ -12,7 +12,7 @@ TOKEN = re.compile(r"--([a-z]+):([^;}]+)")
 
 def themes(css):
     """The tokens of :root, and of :root in the dark."""
-    light, dark = (dict(TOKEN.findall(each)) for each in re.findall(r":root\{(.*?)\}", css, re.DOTALL))
+    light, dark = (dict(TOKEN.findall(item)) for item in re.findall(r":root\{(.*?)\}", css, re.DOTALL))
     return light, dark
 
 

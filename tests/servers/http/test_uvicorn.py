@@ -19,10 +19,10 @@ reads are still set; run tests/servers and tests/fuzz; then write the new digest
 python -m tests.servers.http.uvicorn_classes > tests/servers/http/uvicorn.toml"""
 
 
-def complaint(overriding, found):
+def complaint(overriding, result):
     """What to check again, empty where uvicorn's class is the known one."""
     known = KNOWN[base(overriding).__name__]
-    changed = sorted(name for name in known.keys() | found.keys() if known.get(name) != found.get(name))
+    changed = sorted(name for name in known.keys() | result.keys() if known.get(name) != result.get(name))
     if not changed:
         return ""
     return CHECK.format(
@@ -58,6 +58,6 @@ def test_parameters_are_those_of_the_overridden(overriding):
 def test_only_versions_with_these_classes_are_installed():
     """The upper bound is the next minor version, in which uvicorn changes what it likes."""
     lines = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["dependencies"]
-    (found,) = (re.fullmatch(r"uvicorn>=0\.(\d+),<0\.(\d+)", line) for line in lines if line.startswith("uvicorn"))
+    (result,) = (re.fullmatch(r"uvicorn>=0\.(\d+),<0\.(\d+)", line) for line in lines if line.startswith("uvicorn"))
     minor = int(version("uvicorn").split(".")[1])
-    assert int(found[1]) <= minor == int(found[2]) - 1
+    assert int(result[1]) <= minor == int(result[2]) - 1

@@ -37,10 +37,10 @@ def _without_collection():
 
 def transport():
     """A connection that keeps no protocol."""
-    made = MagicMock(asyncio.Transport)
-    made.is_closing.return_value = False
-    made.set_protocol = lambda protocol: setattr(made, "protocol", protocol)
-    return made
+    mock = MagicMock(asyncio.Transport)
+    mock.is_closing.return_value = False
+    mock.set_protocol = lambda protocol: setattr(mock, "protocol", protocol)
+    return mock
 
 
 async def ended(protocol):

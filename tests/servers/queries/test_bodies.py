@@ -21,8 +21,8 @@ def read(text, time=None):
 
 
 def plain(items):
-    each = chain.from_iterable(item.elements() if isinstance(item, ElementBatch) else (item,) for item in items)
-    return [(item.time, getattr(item, "added", "advance")) for item in each]
+    entry = chain.from_iterable(item.elements() if isinstance(item, ElementBatch) else (item,) for item in items)
+    return [(item.time, getattr(item, "added", "advance")) for item in entry]
 
 
 @pytest.mark.parametrize(
@@ -44,7 +44,7 @@ def test_a_body_holds_what_its_lines_hold(more, columns, end):
     lines = [line(number) for number in range(100)]
     lines[50] = line(50, **more)
     items = read("\n".join(lines) + end)
-    assert plain(items) == [entry for each in lines for entry in plain(read(each))]
+    assert plain(items) == [entry for value in lines for entry in plain(read(value))]
     sizes = [len(item) for item in items if isinstance(item, ElementBatch)]
     assert (max(sizes, default=0) in range(1, TOGETHER + 1)) is columns
 

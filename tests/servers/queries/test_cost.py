@@ -39,7 +39,7 @@ def test_a_product_in_a_window_is_stopped_and_others_go_on(pattern, limits, why)
     heavy, calm = queries.register(QueryRegistration(asked(pattern))), queries.register(QueryRegistration(select()))
     assert queries.publish(IN, [crowd(0), element(3000), element(6000)]) == 2
     assert queries.settle(60)
-    assert heavy.fault in {f"its evaluation {each}: ask for less, or of smaller windows" for each in (why, SLOW, MANY)}
+    assert heavy.fault in {f"its evaluation {item}: ask for less, or of smaller windows" for item in (why, SLOW, MANY)}
     assert heavy.state == "failed"
     assert heavy.evaluation.group.session._session is None
     assert (calm.state, calm.fault, calm.answers.number > 0) == ("running", "", True)

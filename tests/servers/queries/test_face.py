@@ -38,8 +38,8 @@ LINES = {"Content-Type": "application/x-ndjson"}
 
 def lines(*times: int) -> bytes:
     """Elements of these times as JSON lines, numbered by their times."""
-    found = [element(time, f"s{time} p o.") for time in times]
-    return b"".join(encode_element(each).replace(b'"n":0', b'"n":%d' % each.time) for each in found)
+    results = [element(time, f"s{time} p o.") for time in times]
+    return b"".join(encode_element(item).replace(b'"n":0', b'"n":%d' % item.time) for item in results)
 
 
 class Client:
@@ -181,7 +181,7 @@ def test_a_publisher_is_told_to_come_again(monkeypatch):
     said = [ask("POST", f"/streams/{IN}", content=lines(0), headers=LINES)]
     assert stuck.begun.wait(WAIT)
     said += [ask("POST", f"/streams/{IN}", content=lines(time), headers=LINES) for time in (1, 2)]
-    assert [each.status_code for each in said] == [202, 202, 429]
+    assert [item.status_code for item in said] == [202, 202, 429]
     assert said[2].headers["retry-after"] == "1"
     stuck.go.set()
     queries.close("over")
@@ -212,8 +212,8 @@ def test_health_metrics_description_and_page(ask):
 def test_tokens():
     queries = Queries(load, ("live",))
     ask = Client(queries, tokens=("another-token-of-ours", TOKEN))
-    for given in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}):
-        said = ask("GET", "/queries", headers=given)
+    for item in ({}, {"Authorization": "Bearer wrong"}, {"Authorization": f"Basic {TOKEN}"}):
+        said = ask("GET", "/queries", headers=item)
         assert (said.status_code, said.headers["www-authenticate"]) == (401, "Bearer")
     assert ask("GET", "/queries", headers={"Authorization": f"bearer {TOKEN}"}).status_code == 200
     assert ask("GET", f"/queries?access_token={TOKEN}").status_code == 200
@@ -290,16 +290,16 @@ def service():
 
 def events(response: httpx.Response, count: int) -> list[dict[str, str]]:
     """The first events of a response."""
-    found: list[dict[str, str]] = [{}]
+    results: list[dict[str, str]] = [{}]
     for line in response.iter_lines():
         if line:
             name, _, value = line.partition(": ")
-            found[-1][name] = value
-        elif found[-1]:
-            found.append({})
-            if len(found) > count:
+            results[-1][name] = value
+        elif results[-1]:
+            results.append({})
+            if len(results) > count:
                 break
-    return found[:count]
+    return results[:count]
 
 
 def registered(service, text: str) -> str:
@@ -316,9 +316,9 @@ def test_answers_as_events_and_resumed(service):
     with httpx.stream("GET", f"{service.url}/queries/{name}/answers") as response:
         assert response.headers["content-type"].startswith("text/event-stream")
         publish(service, 0, 1000, 2500, 4100)
-        found = events(response, 2)
-    assert [each["id"] for each in found] == ["1", "2"]
-    assert json.loads(found[0]["data"])["instant"] == 2000
+        result = events(response, 2)
+    assert [entry["id"] for entry in result] == ["1", "2"]
+    assert json.loads(result[0]["data"])["instant"] == 2000
     publish(service, 6000, 8000)
     with httpx.stream("GET", f"{service.url}/queries/{name}/answers", headers={"Last-Event-ID": "1"}) as response:
         assert [event["id"] for event in events(response, 3)] == ["2", "3", "4"]
@@ -380,10 +380,10 @@ def test_a_program_that_dies_ends_its_answers_with_an_error():
             (last,) = events(response, 1)
             with pytest.raises(ConnectionClosed, match="1011") as closed:
                 socket.recv(timeout=WAIT)
-        told = httpx.get(f"{service.url}/queries/{name}").json()
+        document = httpx.get(f"{service.url}/queries/{name}").json()
     assert "exit code 1" in closed.value.rcvd.reason
-    assert (last["event"], json.loads(last["data"])) == ("failed", {"failed": told["fault"]})
-    assert (told["state"], "out of luck" in told["fault"]) == ("failed", True)
+    assert (last["event"], json.loads(last["data"])) == ("failed", {"failed": document["fault"]})
+    assert (document["state"], "out of luck" in document["fault"]) == ("failed", True)
 
 
 def test_a_client_that_takes_nothing_is_left(monkeypatch):

@@ -64,8 +64,11 @@ def service(**limits):
 
 def outcome(running):
     """What a client sees; rows of a report have no order."""
-    answers = [decode_answer(each.line) for each in running.answers.subscribe(0, lambda: None).take()]
-    rows = [replace(each, added=tuple(sorted(each.added)), removed=tuple(sorted(each.removed))) for each in answers]
+    answers = [decode_answer(notification.line) for notification in running.answers.subscribe(0, lambda: None).take()]
+    rows = [
+        replace(notification, added=tuple(sorted(notification.added)), removed=tuple(sorted(notification.removed)))
+        for notification in answers
+    ]
     counts = (running.elements, running.late) if running.fault != "deregistered" else ()
     return rows, counts, running.state, running.fault
 
@@ -111,7 +114,7 @@ def test_one_that_fails_ends_alone():
     for time in range(4000, 20_000, 500):
         queries.publish(IN, [element(time)])
         assert queries.settle(WAIT)
-    assert [each.state for each in running] == ["running"] * 4 + ["failed"]
+    assert [process.state for process in running] == ["running"] * 4 + ["failed"]
     assert running[-1].fault == "the engine failed: out of luck"
     assert groups(running[0]) == [4]
     queries.close("over")

@@ -39,7 +39,7 @@ def nothing() -> None:
 
 
 def answers(subscription):
-    return [decode_answer(each.line) for each in subscription.take()]
+    return [decode_answer(notification.line) for notification in subscription.take()]
 
 
 def test_a_query_from_registration_to_its_end(queries):
@@ -60,8 +60,8 @@ def test_the_output_of_one_query_is_the_stream_of_another(queries):
     second = queries.register(QueryRegistration(select(OUT, 4)))
     queries.publish(IN, [element(time, f"s{time} p o.") for time in range(0, 13_000, 1000)])
     assert queries.settle(WAIT)
-    found = answers(second.answers.subscribe(0, nothing))
-    assert [(each.instant, len(each.added)) for each in found] == [(4000, 2), (8000, 4), (12_000, 4)]
+    result = answers(second.answers.subscribe(0, nothing))
+    assert [(answer.instant, len(answer.added)) for answer in result] == [(4000, 2), (8000, 4), (12_000, 4)]
     assert queries.streams() == {IN: 13, OUT: 6}
 
 
@@ -262,10 +262,10 @@ def test_a_program_that_dies_while_nothing_comes_is_noticed():
     assert woken.wait(WAIT)
     says = "the engine failed: the engine ended with exit code 1 before its input did: its last words: out of luck"
     assert subscription.over == End(says, "failed")
-    assert [(each.state, each.fault) for each in running] == [("failed", says)] * 2
+    assert [(process.state, process.fault) for process in running] == [("failed", says)] * 2
     assert queries.publish(IN, [element(1000)]) == 2
     queries.close("over")
-    assert [each.fault for each in running] == [says] * 2
+    assert [process.fault for process in running] == [says] * 2
     assert not [thread for thread in threading.enumerate() if thread.name in ("engine-answers", "streamgauge-q1")]
 
 
@@ -288,7 +288,7 @@ def test_a_slow_subscriber_is_left_and_resumes():
         queries.publish(IN, [element(at)])
         assert queries.settle(WAIT)
         seen += quick.take()
-    assert [each.number for each in seen] == [1, 2, 3, 4, 5]
+    assert [item.number for item in seen] == [1, 2, 3, 4, 5]
     assert (quick.over, slow.over) == (None, End("too slow: 4 answers behind, resume from here"))
     slow.close()
     again = running.answers.subscribe(slow.place, nothing)
@@ -296,9 +296,9 @@ def test_a_slow_subscriber_is_left_and_resumes():
     queries.publish(IN, [element(time) for time in range(12_000, 18_000, 2000)])
     assert queries.settle(WAIT)
     late = running.answers.subscribe(0, nothing)
-    assert (late.missed, [each.number for each in late.take()]) == (2, [3, 4, 5, 6, 7, 8])
+    assert (late.missed, [item.number for item in late.take()]) == (2, [3, 4, 5, 6, 7, 8])
     unknown = running.answers.subscribe(99, nothing)
-    assert [each.number for each in unknown.take()] == [3, 4, 5, 6, 7, 8]
+    assert [item.number for item in unknown.take()] == [3, 4, 5, 6, 7, 8]
     queries.close("over")
 
 
@@ -326,7 +326,7 @@ def test_subscribers_beside_a_publisher_get_each_answer_once_and_in_order():
                 over = done.is_set()
                 woken.wait(0.01)
                 woken.clear()
-                got[which] += [each.number for each in subscription.take()]
+                got[which] += [notification.number for notification in subscription.take()]
                 if over:
                     return
             subscription.close()
@@ -382,8 +382,8 @@ def test_whatever_happens_in_between_every_subscriber_gets_each_answer_once_and_
             assert queries.query(name).fault == ""
             for client in subscribers:
                 client.connect(queries)
-                assert [json.loads(each.line) for each in client.got] == wanted[client.first :]
-                assert [each.number for each in client.got] == list(range(client.first + 1, len(wanted) + 1))
+                assert [json.loads(item.line) for item in client.got] == wanted[client.first :]
+                assert [item.number for item in client.got] == list(range(client.first + 1, len(wanted) + 1))
     finally:
         queries.close("over")
 

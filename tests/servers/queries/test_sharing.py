@@ -22,7 +22,7 @@ WAIT = 300
 
 
 def lines(running):
-    return [each.line for each in running.answers.subscribe(0, lambda: None).take()]
+    return [notification.line for notification in running.answers.subscribe(0, lambda: None).take()]
 
 
 def counted(engine):
@@ -62,7 +62,7 @@ def test_a_program_is_started_once_for_those_that_share_it():
     queries.publish(IN, [element(0), element(2500)])
     assert queries.settle(WAIT)
     queries.close("over")
-    assert [each.answers.number for each in running] == [1, 1, 1]
+    assert [process.answers.number for process in running] == [1, 1, 1]
     assert sum(started.values()) == 1
 
 
@@ -130,8 +130,8 @@ def test_however_queries_come_and_go_each_is_answered_as_if_it_were_alone(acts):
             elif open_ := queries.queries():
                 queries.deregister(open_[act % len(open_)].name)
         for running, wish in asked.items():
-            found, late = alone(wish, seen[running])
-            assert lines(running) == found
+            result, late = alone(wish, seen[running])
+            assert lines(running) == result
             assert running.fault or running.late == late
     finally:
         queries.close("over")
@@ -145,6 +145,6 @@ def alone(wish, batches):
     for batch in batches:
         queries.publish(IN, batch)
     assert queries.settle(WAIT)
-    found = lines(running), running.late
+    result = lines(running), running.late
     queries.close("over")
-    return found
+    return result

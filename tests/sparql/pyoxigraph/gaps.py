@@ -93,7 +93,7 @@ def traits(form: al.QueryForm) -> QueryTraits:
     calls = [part for tree in trees for part in every_expression(tree) if isinstance(part, al.Call)]
     operators = {call.operator.upper() for call in calls}
     functions = {
-        each.function for pattern in patterns if isinstance(pattern, al.Group) for _, each in pattern.aggregates
+        item.function for pattern in patterns if isinstance(pattern, al.Group) for _, item in pattern.aggregates
     }
     origins = _origins(patterns)
     mixed = any(len(kinds) > 1 for kinds in origins.values())
@@ -149,20 +149,20 @@ def _computed_constants(calls: list[al.Call]) -> Iterator[Term]:
 
 def _origins(patterns: list[al.Pattern]) -> dict[al.Var, set[bool]]:
     """For each variable whether its terms are computed: ``False`` for those of the data or query, or both."""
-    found: dict[al.Var, set[bool]] = {}
+    results: dict[al.Var, set[bool]] = {}
     for pattern in patterns:
         for variable in _binds(pattern):
-            found.setdefault(variable, set()).add(False)
+            results.setdefault(variable, set()).add(False)
     assignments = [pair for pattern in patterns for pair in _assigns(pattern)]
     changed = True
     while changed:
         changed = False
         for variable, value in assignments:
-            before = found.setdefault(variable, set())
-            after = before | _origin(value, found)
+            before = results.setdefault(variable, set())
+            after = before | _origin(value, results)
             changed |= after != before
-            found[variable] = after
-    return found
+            results[variable] = after
+    return results
 
 
 def _binds(pattern: al.Pattern) -> tuple[al.Var, ...]:
@@ -203,7 +203,7 @@ def _origin(value: al.Expression | al.Aggregate, known: dict[al.Var, set[bool]])
 def _tests_computed(calls: list[al.Call], origins: dict[al.Var, set[bool]]) -> bool:
     """Whether sameTerm looks at a computed term."""
     tested = (argument for call in calls if call.operator.upper() == "SAMETERM" for argument in call.arguments)
-    return any(True in _origin(each, origins) for each in tested)
+    return any(True in _origin(item, origins) for item in tested)
 
 
 def _plain_columns(form: al.QueryForm, origins: dict[al.Var, set[bool]]) -> tuple[bool, ...]:
@@ -269,13 +269,13 @@ def _size(value: al.Expression | al.Aggregate, known: dict[al.Var, NumberSize], 
             return NumberSize(one.factor + two.factor, one.more + two.more)
         case al.Call(operator="+" | "-", arguments=arguments):
             widest = NumberSize(0)
-            for each in arguments:
-                widest |= size(each)
+            for entry in arguments:
+                widest |= size(entry)
             return NumberSize(widest.factor, widest.more + 1)
         case al.Call(arguments=arguments):
             widest = NumberSize()
-            for each in arguments:
-                widest |= size(each)
+            for entry in arguments:
+                widest |= size(entry)
             return widest
         case _:
             return NumberSize()
@@ -309,13 +309,13 @@ def _pattern_gap(pattern: al.Pattern, graphs: Collection[Term], occurrences: boo
             return "more than triple patterns in GRAPH ?variable"
         case al.Graph(name=str() as name) if name not in graphs:
             return "GRAPH with a name that no graph has"
-        case al.Graph(pattern=inner) if any(isinstance(each, al.Graph) for each in every_pattern(inner)):
+        case al.Graph(pattern=inner) if any(isinstance(item, al.Graph) for item in every_pattern(inner)):
             return "GRAPH in GRAPH"
         case al.BGP(patterns=patterns) if any(_is_open_path(pattern.predicate) for pattern in patterns):
             return "a path that may be of length zero"
         case al.Group(pattern=inner, aggregates=aggregates):
             hidden = any(map(_is_hidden, al.pattern_variables(inner))) or any(map(_has_sequence, every_pattern(inner)))
-            return _aggregates_gap([each for _, each in aggregates], occurrences, hidden)
+            return _aggregates_gap([item for _, item in aggregates], occurrences, hidden)
         case _:
             return None
 

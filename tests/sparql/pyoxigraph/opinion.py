@@ -37,13 +37,13 @@ class SecondOpinion:
         for name in self._names:
             store.add_graph(ox.NamedNode(name[1:-1]))
         store.load("\n".join(lines).encode(), format=ox.RdfFormat.N_QUADS)
-        found = store.query(self._text)
-        if isinstance(found, ox.QueryBoolean):
-            return ((f'"{str(bool(found)).lower()}"^^<http://www.w3.org/2001/XMLSchema#boolean>',),)
-        if isinstance(found, ox.QueryTriples):
-            parts = ((each.subject, each.predicate, each.object) for each in found)
+        result = store.query(self._text)
+        if isinstance(result, ox.QueryBoolean):
+            return ((f'"{str(bool(result)).lower()}"^^<http://www.w3.org/2001/XMLSchema#boolean>',),)
+        if isinstance(result, ox.QueryTriples):
+            parts = ((entry.subject, entry.predicate, entry.object) for entry in result)
             return tuple(dict.fromkeys(self._written(part, forms) for part in parts))
-        return tuple([self._written(row, forms) for row in found])
+        return tuple([self._written(row, forms) for row in result])
 
     def _written(self, terms: Iterable[object], forms: Forms) -> Row:
         """A row with the literals of the graphs for their stored forms, where they are not computed."""

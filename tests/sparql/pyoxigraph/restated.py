@@ -50,11 +50,11 @@ def _pattern(pattern: al.Pattern, fresh: Iterator[al.Var], outer: Scope) -> al.P
 def _grouping(group: al.Group, fresh: Iterator[al.Var]) -> al.Group:
     """The grouping whose COUNTs are of variables: an expression that is an error leaves its variable unbound."""
     pattern, aggregates = group.pattern, []
-    for variable, each in group.aggregates:
-        counted = each
-        if each.function == "COUNT" and each.argument is not None and not isinstance(each.argument, al.Var):
+    for variable, item in group.aggregates:
+        counted = item
+        if item.function == "COUNT" and item.argument is not None and not isinstance(item.argument, al.Var):
             value = next(fresh)
-            pattern, counted = al.Extend(pattern, value, each.argument), replace(each, argument=value)
+            pattern, counted = al.Extend(pattern, value, item.argument), replace(item, argument=value)
         aggregates.append((variable, counted))
     return al.Group(pattern, tuple(map(_named, group.keys)), tuple(aggregates))
 

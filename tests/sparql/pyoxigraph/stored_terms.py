@@ -61,14 +61,14 @@ _known: dict[Term, StoredLiteral] = {}
 def stored_literals(literals: Collection[Term]) -> dict[Term, StoredLiteral]:
     """The description of each literal; at most ``LIMIT`` of them are remembered from call to call."""
     missing = [term for term in literals if term not in _known]
-    found = {} if len(missing) == len(literals) else {term: _known[term] for term in literals if term in _known}
+    results = {} if len(missing) == len(literals) else {term: _known[term] for term in literals if term in _known}
     if len(_known) + len(missing) > LIMIT:
         _known.clear()
     for start in range(0, len(missing), _CHUNK):
         chunk = missing[start : start + _CHUNK]
         for term, form in zip(chunk, _forms(chunk), strict=True):
-            found[term] = _known[term] = _described(term, form)
-    return found
+            results[term] = _known[term] = _described(term, form)
+    return results
 
 
 def _forms(literals: list[Term]) -> list[Term | None]:
@@ -94,10 +94,10 @@ def _round_trips(literals: list[Term]) -> Iterable[Term | None]:
             return (None,)
         half = len(literals) // 2
         return (*_round_trips(literals[:half]), *_round_trips(literals[half:]))
-    found: list[Term | None] = [None] * len(literals)
+    results: list[Term | None] = [None] * len(literals)
     for quad in store:
-        found[int(str(quad.subject)[7:-1])] = str(quad.object)
-    return found
+        results[int(str(quad.subject)[7:-1])] = str(quad.object)
+    return results
 
 
 def _described(term: Term, form: Term | None) -> StoredLiteral:

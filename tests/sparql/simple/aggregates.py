@@ -55,19 +55,21 @@ def _known(cell: str | None) -> str:
 
 
 def _different(cells: list[str | None]) -> list[str | None]:
-    found: list[str | None] = []
+    results: list[str | None] = []
     for cell in cells:
-        if not any(same(cell, other) for other in found):
-            found.append(cell)
-    return found
+        if not any(same(cell, other) for other in results):
+            results.append(cell)
+    return results
 
 
 def _different_rows(members: Sequence[dict[str, str]]) -> list[dict[str, str]]:
-    found: list[dict[str, str]] = []
+    results: list[dict[str, str]] = []
     for member in members:
-        if not any(member.keys() == other.keys() and all(same(member[n], other[n]) for n in member) for other in found):
-            found.append(member)
-    return found
+        if not any(
+            member.keys() == other.keys() and all(same(member[n], other[n]) for n in member) for other in results
+        ):
+            results.append(member)
+    return results
 
 
 def _extreme(cells: list[str | None], most: bool, choices: Choices) -> str:
@@ -83,8 +85,8 @@ def _extreme(cells: list[str | None], most: bool, choices: Choices) -> str:
 def _sum(cells: list[str | None], choices: Choices) -> Number:
     numbers = [numeric(_known(cell)) for cell in cells]
     if len({_added(list(order)) for order in _orders(numbers)}) > 1:
-        found = list(dict.fromkeys(_added(list(order)) for order in _orders(numbers)))
-        return found[choices.choose(len(found))]
+        results = list(dict.fromkeys(_added(list(order)) for order in _orders(numbers)))
+        return results[choices.choose(len(results))]
     return _added(numbers)
 
 
@@ -93,7 +95,7 @@ def _orders(numbers: list[Number]) -> list[tuple[Number, ...]]:
         return [tuple(numbers)]
     if len(numbers) <= MOST:
         return list(permutations(numbers))
-    return [tuple(numbers), tuple(reversed(numbers)), tuple(sorted(numbers, key=lambda each: float(each.number)))]
+    return [tuple(numbers), tuple(reversed(numbers)), tuple(sorted(numbers, key=lambda item: float(item.number)))]
 
 
 def _added(numbers: Sequence[Number]) -> Number:

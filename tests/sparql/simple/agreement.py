@@ -45,7 +45,7 @@ def by_definition(case: Case) -> tuple[Row, ...] | None:
     """The definition's rows."""
     over = windows(case.dataset)
     held = (case.dataset.default, *case.dataset.named.values())
-    contents = tuple((Arrival(each.stream, 0, None, tuple(one)),) for each, one in zip(over, held, strict=True))
+    contents = tuple((Arrival(item.stream, 0, None, tuple(one)),) for item, one in zip(over, held, strict=True))
     query = ContinuousQuery(case.form, over)
     try:
         refuse(query, RSPQL)
@@ -118,49 +118,49 @@ def legal_answers(case: Case) -> list[Legal]:
 
 def agrees(legal: Sequence[Legal], rows: tuple[Row, ...]) -> bool:
     """Whether the rows are one of the legal answers."""
-    return any(_matches(list(each.rows), list(rows)) for each in legal)
+    return any(_matches(list(item.rows), list(rows)) for item in legal)
 
 
-def _matches(wanted: list[Row], found: list[Row]) -> bool:
+def _matches(wanted: list[Row], result: list[Row]) -> bool:
     """Whether the bags are equal: each wanted row takes a found one that is equal to it."""
-    if len(wanted) != len(found):
+    if len(wanted) != len(result):
         return False
     if not wanted:
         return True
     first, *others = wanted
     return any(
-        _matches(others, found[:at] + found[at + 1 :])
-        for at, row in enumerate(found)
-        if row not in found[:at] and all(map(cell_matches, first, row))
+        _matches(others, result[:at] + result[at + 1 :])
+        for at, row in enumerate(result)
+        if row not in result[:at] and all(map(cell_matches, first, row))
     )
 
 
-def cell_matches(wanted: str | None, found: str | None) -> bool:
+def cell_matches(wanted: str | None, result: str | None) -> bool:
     """Whether a term is the wanted one, a computed number by value."""
-    if wanted == found:
+    if wanted == result:
         return True
-    if wanted is None or found is None or not (is_literal(wanted) and is_literal(found)):
+    if wanted is None or result is None or not (is_literal(wanted) and is_literal(result)):
         return False
-    one, other = split(wanted), split(found)
+    one, other = split(wanted), split(result)
     if one[1:] != other[1:] and not (one[2] and one[2].lower() == other[2].lower()):
         return False
     if not isinstance(wanted, Computed):
         return one[0] == other[0]
     try:
-        return _number_matches(value(wanted), value(found))
+        return _number_matches(value(wanted), value(result))
     except ExpressionError:
         return False
 
 
-def _number_matches(wanted: object, found: object) -> bool:
+def _number_matches(wanted: object, result: object) -> bool:
     """Decimals to 18 places (F&O lets an implementation round there), floating numbers exactly."""
-    if not isinstance(wanted, Number) or not isinstance(found, Number):
+    if not isinstance(wanted, Number) or not isinstance(result, Number):
         return False
     if wanted.number != wanted.number:
-        return found.number != found.number
-    if isinstance(wanted.number, Fraction) and isinstance(found.number, Fraction):
-        return abs(wanted.number - found.number) <= max(1, abs(wanted.number)) * Fraction(1, 10**17)
-    return wanted.number == found.number or isclose(wanted.number, found.number, rel_tol=1e-15)
+        return result.number != result.number
+    if isinstance(wanted.number, Fraction) and isinstance(result.number, Fraction):
+        return abs(wanted.number - result.number) <= max(1, abs(wanted.number)) * Fraction(1, 10**17)
+    return wanted.number == result.number or isclose(wanted.number, result.number, rel_tol=1e-15)
 
 
 def smaller(case: Case) -> Iterator[Case]:
@@ -222,7 +222,7 @@ def _smaller_path(path: object) -> Iterator[al.Path]:
     match path:
         case al.Inverse(path=inner) | al.Repeat(path=inner):
             yield inner
-            yield from (replace(path, path=each) for each in _smaller_path(inner))
+            yield from (replace(path, path=item) for item in _smaller_path(inner))
         case al.Sequence(steps=items) | al.Alternative(choices=items):
             yield from items
 
@@ -230,13 +230,13 @@ def _smaller_path(path: object) -> Iterator[al.Path]:
 def _within(pattern: al.Pattern) -> Iterator[al.Pattern]:
     for name in ("left", "right", "pattern"):
         if hasattr(pattern, name):
-            for each in _smaller_pattern(getattr(pattern, name)):
-                yield replace(pattern, **{name: each})  # type: ignore[arg-type]
+            for item in _smaller_pattern(getattr(pattern, name)):
+                yield replace(pattern, **{name: item})  # type: ignore[arg-type]
     for name in ("condition", "expression"):
         tree = getattr(pattern, name, None)
         if tree is not None:
-            for each in _smaller_expression(tree):
-                yield replace(pattern, **{name: each})  # type: ignore[arg-type]
+            for item in _smaller_expression(tree):
+                yield replace(pattern, **{name: item})  # type: ignore[arg-type]
     if isinstance(pattern, al.LeftJoin) and pattern.condition is not None:
         yield replace(pattern, condition=None)
     if isinstance(pattern, al.Group):
@@ -257,15 +257,15 @@ def _smaller_expression(tree: al.Expression) -> Iterator[al.Expression]:
             yield '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
         case al.Exists(pattern=pattern):
             yield '"true"^^<http://www.w3.org/2001/XMLSchema#boolean>'
-            yield from (al.Exists(each) for each in _smaller_pattern(pattern))
+            yield from (al.Exists(item) for item in _smaller_pattern(pattern))
 
 
 def shrunk(case: Case, fails: Callable[[Case], bool]) -> Case:
     """The smallest case that still fails, found by leaving out one part after the other."""
     while True:
-        for each in smaller(case):
-            if fails(each):
-                case = each
+        for item in smaller(case):
+            if fails(item):
+                case = item
                 break
         else:
             return case

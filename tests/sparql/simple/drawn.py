@@ -140,8 +140,8 @@ class Drawing:
 
     def _triples(self, most: int) -> tuple[Triple, ...]:
         count = self._random.randint(most // 2, most) if self._random.random() < 0.85 else self._random.randint(0, 1)
-        found = [self._triple() for _ in range(count)]
-        return tuple(dict.fromkeys(found))
+        results = [self._triple() for _ in range(count)]
+        return tuple(dict.fromkeys(results))
 
     def _triple(self) -> Triple:
         return self._one(RESOURCES), self._one(PREDICATES), self._one((*self._literals, *self._literals, *RESOURCES))
@@ -274,7 +274,7 @@ class Drawing:
         if self._random.random() < 0.15:
             keys = [*keys, (self._name(), self._computed(seen))]
         computed = tuple((al.Var(f".agg{at}"), self._aggregate(seen)) for at in range(self._random.choice((1, 1, 2))))
-        computed = computed[:1] if len({each for _, each in computed}) < len(computed) else computed
+        computed = computed[:1] if len({item for _, item in computed}) < len(computed) else computed
         pattern: al.Pattern = al.Group(where, tuple(keys), computed)
         if self._random.random() < 0.25:
             sign = self._one(("=", "!=", "<", ">", "<=", ">="))

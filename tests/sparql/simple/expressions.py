@@ -188,7 +188,7 @@ class Expressions:
 
     def _dated(self, left: str, right: str) -> bool:
         """xsd:date and xsd:time are no operand types of 17.3: an error, or as XPath compares them (17.3.1)."""
-        kinds = {split(each)[1] for each in (left, right)}
+        kinds = {split(item)[1] for item in (left, right)}
         without = bool(kinds & {XSD + "date", XSD + "time"})
         if without and not self._choices.policy("xsd:date and xsd:time are compared"):
             raise ExpressionError("xsd:date and xsd:time have no operators")
@@ -214,16 +214,16 @@ def _holds(sign: str, left: Value | Fraction | float, right: Value | Fraction | 
     return {"<": less, ">": greater, "<=": less or equal, ">=": greater or equal}[sign]
 
 
-def _is_nan(found: str) -> bool:
-    return is_literal(found) and split(found)[0] == "NaN" and split(found)[1] in (XSD + "double", XSD + "float")
+def _is_nan(result: str) -> bool:
+    return is_literal(result) and split(result)[0] == "NaN" and split(result)[1] in (XSD + "double", XSD + "float")
 
 
-def _unknown(found: str) -> bool:
+def _unknown(result: str) -> bool:
     """Whether a literal has a datatype without known values, or is ill-typed."""
-    if split(found)[1] == LANG_STRING:
+    if split(result)[1] == LANG_STRING:
         return False
     try:
-        value(found)
+        value(result)
     except ExpressionError:
         return True
     return False

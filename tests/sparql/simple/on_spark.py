@@ -21,11 +21,11 @@ def many_by_spark(spark: SparkSession, queries: Sequence[Sequence[Case]]) -> lis
     """The rows of each case of several queries; ``None`` where Spark refuses one, or where its cut is ambiguous."""
     frames = {place: frame for place, cases in enumerate(queries) if (frame := _frame(spark, cases)) is not None}
     try:
-        found = dict(zip(frames, together(list(frames.values())), strict=True))
+        results = dict(zip(frames, together(list(frames.values())), strict=True))
     except JOB_ERRORS:
         alone = {place: _alone(frame) for place, frame in frames.items()}
-        found = {place: rows for place, rows in alone.items() if rows is not None}
-    return [_by_case(found[place], len(cases)) if place in found else None for place, cases in enumerate(queries)]
+        results = {place: rows for place, rows in alone.items() if rows is not None}
+    return [_by_case(results[place], len(cases)) if place in results else None for place, cases in enumerate(queries)]
 
 
 def _by_case(rows: Sequence[tuple[Any, ...]], count: int) -> list[tuple[Row, ...]]:

@@ -15,19 +15,19 @@ def walked(start: End, path: al.Var | al.Path, end: End, graph: Graph) -> list[S
     """eval(Path(start, path, end)) over a graph; a variable in place of a path is a triple pattern."""
     match path:
         case al.Var() | str():
-            return [found for triple in graph if (found := _matched((start, path, end), triple)) is not None]
+            return [results for triple in graph if (results := _matched((start, path, end), triple)) is not None]
         case al.Inverse(path=inner):
             return walked(end, inner, start, graph)
         case al.Sequence(steps=steps):
             return _sequence(start, steps, end, graph)
         case al.Alternative(choices=choices):
-            return [found for choice in choices for found in walked(start, choice, end, graph)]
+            return [results for choice in choices for results in walked(start, choice, end, graph)]
         case al.NegatedSet(forward=forward, backward=backward):
             ahead = [(start, end, triple) for triple in graph if triple[1] not in forward] if _any(path) else []
             back = [(end, start, triple) for triple in graph if triple[1] not in backward] if backward else []
-            pairs = [(each, (one, al.Var(".predicate"), other)) for one, other, each in ahead + back]
-            found = [_matched(pattern, triple) for triple, pattern in pairs]
-            return [{n: c for n, c in each.items() if n != ".predicate"} for each in found if each is not None]
+            pairs = [(item, (one, al.Var(".predicate"), other)) for one, other, item in ahead + back]
+            results = [_matched(pattern, triple) for triple, pattern in pairs]
+            return [{n: c for n, c in item.items() if n != ".predicate"} for item in results if item is not None]
         case al.Repeat(path=inner, modifier=modifier):
             return _repeated(start, inner, modifier, end, graph)
 
@@ -42,27 +42,27 @@ def _fresh() -> str:
 
 
 def _matched(pattern: tuple[End, End, End], triple: tuple[str, str, str]) -> Solution | None:
-    found: Solution = {}
+    results: Solution = {}
     for node, cell in zip(pattern, triple, strict=True):
         if isinstance(node, al.Var):
-            if found.setdefault(node.name, cell) != cell:
+            if results.setdefault(node.name, cell) != cell:
                 return None
         elif node != cell:
             return None
-    return found
+    return results
 
 
 def _sequence(start: End, steps: Sequence[al.Path], end: End, graph: Graph) -> list[Solution]:
     if len(steps) == 1:
         return walked(start, steps[0], end, graph)
     middle = al.Var(_fresh())
-    found = []
+    results = []
     for one in walked(start, steps[0], middle, graph):
         for other in _sequence(middle, steps[1:], end, graph):
             if all(one[name] == other[name] for name in one.keys() & other.keys()):
                 both = one | other
-                found.append({name: cell for name, cell in both.items() if name != middle.name})
-    return found
+                results.append({name: cell for name, cell in both.items() if name != middle.name})
+    return results
 
 
 def _repeated(start: End, path: al.Path, modifier: str, end: End, graph: Graph) -> list[Solution]:
@@ -72,13 +72,13 @@ def _repeated(start: End, path: al.Path, modifier: str, end: End, graph: Graph) 
     if not isinstance(start, al.Var):
         reached = _reached(start, path, modifier, graph)
         if isinstance(end, al.Var):
-            return [{end.name: each} for each in reached]
+            return [{end.name: item} for item in reached]
         return [{}] if end in reached else []
     assert isinstance(end, al.Var)
     pairs = [(node, other) for node in _nodes(graph) for other in _reached(node, path, modifier, graph)]
     if start == end:
-        return [{start.name: each} for each, other in pairs if each == other]
-    return [{start.name: each, end.name: other} for each, other in pairs]
+        return [{start.name: item} for item, other in pairs if item == other]
+    return [{start.name: item, end.name: other} for item, other in pairs]
 
 
 def _nodes(graph: Graph) -> list[str]:
@@ -102,4 +102,4 @@ def _reached(start: str, path: al.Path, modifier: str, graph: Graph) -> list[str
 
 
 def _next(start: str, path: al.Path, graph: Graph) -> list[str]:
-    return [found[".next"] for found in walked(start, path, al.Var(".next"), graph)]
+    return [entry[".next"] for entry in walked(start, path, al.Var(".next"), graph)]

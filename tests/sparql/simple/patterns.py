@@ -118,13 +118,13 @@ class Evaluation:
         return Expressions(self._choices, exists)
 
     def _left_joined(self, pattern: al.LeftJoin, graph: list[Triple]) -> list[Solution]:
-        expressions, condition, found = self._expressions(graph), pattern.condition, []
+        expressions, condition, result = self._expressions(graph), pattern.condition, []
         right = self.solutions(pattern.right, graph)
         for solution in self.solutions(pattern.left, graph):
             both = [solution | other for other in right if _compatible(solution, other)]
             kept = [one for one in both if condition is None or expressions.holds(condition, one)]
-            found.extend(kept or [solution])
-        return found
+            result.extend(kept or [solution])
+        return result
 
     def _extended(self, solution: Solution, name: str, tree: al.Expression, graph: list[Triple]) -> Solution:
         try:
@@ -134,10 +134,10 @@ class Evaluation:
 
     def _graphs(self, name: al.Node, inner: al.Pattern) -> list[Solution]:
         if isinstance(name, al.Var):
-            found = []
+            results = []
             for iri, triples in self._named.items():
-                found += _joined(self.solutions(inner, triples), [{name.name: iri}])
-            return found
+                results += _joined(self.solutions(inner, triples), [{name.name: iri}])
+            return results
         return self.solutions(inner, self._named[name]) if name in self._named else []
 
     def _grouped(self, group: al.Group, graph: list[Triple]) -> list[Solution]:
@@ -166,11 +166,11 @@ class Evaluation:
 
     def _reduced(self, solutions: list[Solution]) -> list[Solution]:
         """REDUCED: of equal solutions at least one and at most all."""
-        found: list[Solution] = []
-        for each in _distinct(solutions):
-            count = sum(_equal(each, other) for other in solutions)
-            found += [each] * (count - self._choices.choose(count))
-        return found
+        results: list[Solution] = []
+        for item in _distinct(solutions):
+            count = sum(_equal(item, other) for other in solutions)
+            results += [item] * (count - self._choices.choose(count))
+        return results
 
     def _sliced(self, cut: al.Slice, graph: list[Triple]) -> list[Solution]:
         """OFFSET and LIMIT of a sequence that ORDER BY puts in some legal order."""
@@ -201,8 +201,8 @@ class Evaluation:
         return places[self._choices.choose(len(places))]
 
     def _shaped(self, shape: list[al.Pattern], solutions: list[Solution]) -> list[Solution]:
-        for each in reversed(shape):
-            match each:
+        for item in reversed(shape):
+            match item:
                 case al.Project(variables=variables):
                     names = {var.name for var in variables}
                     solutions = [_only(one, names) for one in solutions]
@@ -213,10 +213,10 @@ class Evaluation:
 
 def _block(patterns: Sequence[al.TriplePattern], graph: list[Triple]) -> list[Solution]:
     """A basic graph pattern (18.3) and its paths (18.4); its blank nodes are variables that the solutions drop."""
-    found: list[Solution] = [{}]
+    results: list[Solution] = [{}]
     for pattern in patterns:
-        found = _joined(found, walked(pattern.subject, pattern.predicate, pattern.object, graph))
-    return [{name: cell for name, cell in each.items() if not name.startswith("_:")} for each in found]
+        results = _joined(results, walked(pattern.subject, pattern.predicate, pattern.object, graph))
+    return [{name: cell for name, cell in item.items() if not name.startswith("_:")} for item in results]
 
 
 def _compatible(left: Solution, right: Solution) -> bool:
@@ -227,8 +227,8 @@ def _joined(left: list[Solution], right: list[Solution]) -> list[Solution]:
     return [one | other for one in left for other in right if _compatible(one, other)]
 
 
-def _removes(each: Solution, other: Solution) -> bool:
-    return bool(each.keys() & other.keys()) and _compatible(each, other)
+def _removes(item: Solution, other: Solution) -> bool:
+    return bool(item.keys() & other.keys()) and _compatible(item, other)
 
 
 def _equal(left: Solution, right: Solution) -> bool:
@@ -236,11 +236,11 @@ def _equal(left: Solution, right: Solution) -> bool:
 
 
 def _distinct(solutions: list[Solution]) -> list[Solution]:
-    found: list[Solution] = []
+    results: list[Solution] = []
     for solution in solutions:
-        if not any(_equal(solution, other) for other in found):
-            found.append(solution)
-    return found
+        if not any(_equal(solution, other) for other in results):
+            results.append(solution)
+    return results
 
 
 def _only(solution: Solution, names: set[str]) -> Solution:

@@ -17,8 +17,8 @@ Solution = Mapping[str, str]
 def substituted(pattern: al.Pattern, solution: Solution) -> al.Pattern:
     """The pattern with the solution's terms in it."""
 
-    def inside(each: al.Pattern) -> al.Pattern:
-        return substituted(each, solution)
+    def inside(item: al.Pattern) -> al.Pattern:
+        return substituted(item, solution)
 
     match pattern:
         case al.BGP(patterns=patterns):
@@ -99,7 +99,7 @@ def _group(group: al.Group, solution: Solution) -> al.Group:
             keys.append((var, expression(tree, solution)))
     if group.keys and not keys:
         keys.append((al.Var(".constant"), '"1"'))
-    aggregates = tuple((var, _aggregate(each, solution)) for var, each in group.aggregates)
+    aggregates = tuple((var, _aggregate(item, solution)) for var, item in group.aggregates)
     return al.Group(substituted(group.pattern, solution), tuple(keys), aggregates)
 
 

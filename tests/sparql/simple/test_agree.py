@@ -30,23 +30,23 @@ MOST = 60
 """So many legal answers of a drawn query are looked through."""
 
 
-def case_of(found: Mapping[str, Any]) -> Case:
+def case_of(result: Mapping[str, Any]) -> Case:
     """A case of the data file."""
-    named = {f"<urn:{name}>": triples(found[name]) for name in ("w1", "w2") if name in found}
-    return Case(parse_sparql(PREFIXES + found["query"]), Dataset(triples(found.get("data", "")), named))
+    named = {f"<urn:{name}>": triples(result[name]) for name in ("w1", "w2") if name in result}
+    return Case(parse_sparql(PREFIXES + result["query"]), Dataset(triples(result.get("data", "")), named))
 
 
-def by_hand(found: Mapping[str, Any]) -> list[tuple[Row, ...]]:
+def by_hand(result: Mapping[str, Any]) -> list[tuple[Row, ...]]:
     """Its legal answers as the file has them."""
-    return [rows(text) for text in (found["legal"] if "legal" in found else [found["rows"]])]
+    return [rows(text) for text in (result["legal"] if "legal" in result else [result["rows"]])]
 
 
 @pytest.mark.parametrize("name", FOUND)
 def test_the_simple_evaluator_gives_exactly_the_legal_answers(name: str) -> None:
     case = case_of(FOUND[name])
-    wanted, found = by_hand(FOUND[name]), legal_answers(case)
-    assert [each.rows for each in found if not any(agrees([each], one) for one in wanted)] == []
-    assert [one for one in wanted if not agrees(found, one)] == []
+    wanted, result = by_hand(FOUND[name]), legal_answers(case)
+    assert [item.rows for item in result if not any(agrees([item], one) for one in wanted)] == []
+    assert [one for one in wanted if not agrees(result, one)] == []
 
 
 @pytest.mark.parametrize("evaluator", EVALUATORS)
@@ -81,7 +81,7 @@ def check(seeds: range, evaluator: str, tame: bool = False, rdf12: bool = False)
         told = disagreement(case, evaluate)
         tally[told if told in ("open", "refused") else "compared"] += 1
         if told not in ("", "open", "refused"):
-            small = shrunk(case, lambda each: _wrong(each, evaluate))
+            small = shrunk(case, lambda item: _wrong(item, evaluate))
             raise AssertionError(
                 f"seed {seed}: {disagreement(small, evaluate)}\n{sparql(small.form)}\nover {small.dataset}"
             )
@@ -134,7 +134,7 @@ def test_extremes_of_mixed_terms_are_the_same_by_all(function: str) -> None:
         terms = random.sample(pool, random.randint(1, 6))
         case = Case(form, Dataset(tuple((random.choice(RESOURCES[:2]), "<urn:p>", term) for term in terms), {}))
         answers_by = {name: Counter(evaluate(case) or ()) for name, evaluate in EVALUATORS.items()}
-        assert len(set(map(frozenset, (each.items() for each in answers_by.values())))) == 1, (terms, answers_by)
+        assert len(set(map(frozenset, (item.items() for item in answers_by.values())))) == 1, (terms, answers_by)
 
 
 @pytest.mark.prove
@@ -148,8 +148,8 @@ def test_a_disagreement_is_seen_and_shrunk() -> None:
     def loses_a_row(case: Case) -> tuple[tuple[str | None, ...], ...]:
         return legal_answers(case)[0].rows[1:]
 
-    case = next(each for seed in range(99) if disagreement(each := drawn(Random(seed), True), loses_a_row))
-    small = shrunk(case, lambda each: _wrong(each, loses_a_row))
+    case = next(item for seed in range(99) if disagreement(item := drawn(Random(seed), True), loses_a_row))
+    small = shrunk(case, lambda item: _wrong(item, loses_a_row))
     assert _wrong(small, loses_a_row)
     assert len(str(small.form)) <= len(str(case.form))
 
@@ -171,8 +171,8 @@ def test_every_operator_is_drawn_inside_every_other() -> None:
 
 def _nested(pattern: al.Pattern, above: tuple[str, ...] = ()) -> list[tuple[str, str]]:
     name = type(pattern).__name__
-    found = [(each, name) for each in above[-2:]]
+    results = [(item, name) for item in above[-2:]]
     for part in ("left", "right", "pattern"):
         if hasattr(pattern, part):
-            found += _nested(getattr(pattern, part), (*above, name))
-    return found
+            results += _nested(getattr(pattern, part), (*above, name))
+    return results

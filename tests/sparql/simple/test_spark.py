@@ -24,11 +24,11 @@ def check(spark: SparkSession, seeds: range, rdf12: bool = False) -> Counter[str
     """Queries by seed, all contents of one in one job; how many answers were refused, open, compared."""
     tally = Counter[str]()
     queries = [drawn_contents(Random(seed), CONTENTS, rdf12) for seed in seeds]
-    for seed, cases, found in zip(seeds, queries, many_by_spark(spark, queries), strict=True):
-        if found is None:
+    for seed, cases, result in zip(seeds, queries, many_by_spark(spark, queries), strict=True):
+        if result is None:
             tally["refused"] += 1
             continue
-        for case, given in zip(cases, found, strict=True):
+        for case, given in zip(cases, result, strict=True):
             try:
                 legal = legal_answers(case)
             except OpenError:
@@ -50,9 +50,9 @@ def test_substitution_and_repeated_paths_on_spark(tiny: SparkSession, step: int)
     names = [name for name, case in FOUND.items() if case["item"] == 32][::step]
     cases = [case_of(FOUND[name]) for name in names]
     compared = 0
-    for name, case, found in zip(names, cases, many_by_spark(tiny, [[case] for case in cases]), strict=True):
-        assert found is None or agrees(legal_answers(case), found[0]), f"{name}: {found}"
-        compared += found is not None
+    for name, case, result in zip(names, cases, many_by_spark(tiny, [[case] for case in cases]), strict=True):
+        assert result is None or agrees(legal_answers(case), result[0]), f"{name}: {result}"
+        compared += result is not None
     assert compared > 6 // step
 
 

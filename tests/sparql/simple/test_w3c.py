@@ -40,13 +40,13 @@ def told(case: Case) -> str:
     """Empty when one of the legal answers is the expected one."""
     form = parse_sparql(case.query)
     wanted = replace(case.expected, ordered=False)
-    found = ""
+    result = ""
     for legal in answers(form, Dataset(case.data, case.graphs)):
         rows = tuple(tuple(map(lowered, row)) for row in legal.rows)
-        found = difference(wanted, Result(legal.kind, legal.variables, rows))  # type: ignore[arg-type]
-        if not found:
+        result = difference(wanted, Result(legal.kind, legal.variables, rows))  # type: ignore[arg-type]
+        if not result:
             return ""
-    return found
+    return result
 
 
 FOLDERS = ("aggregates", "bind", "bindings", "cast", "construct", "exists", "functions", "grouping", "negation")
@@ -66,8 +66,8 @@ def test_every_answer_is_right_or_not_done(suite: tuple[Case, ...], folder: str)
         if case.folder != folder or case.name == "construct/constructwhere04":  # FROM, which the parser refuses
             continue
         try:
-            if found := told(case):
-                wrong[case.name] = found
+            if result := told(case):
+                wrong[case.name] = result
         except OpenError as error:
             not_done[case.name] = str(error)
     assert wrong == {}

@@ -148,9 +148,9 @@ def number(text: str, name: str) -> Number:
     """The number of a lexical form of a numeric type."""
     if name in INTEGERS and _INTEGER.fullmatch(text):
         least, most = INTEGERS[name]
-        found = int(text)
-        if (least is None or found >= least) and (most is None or found <= most):
-            return Number("integer", Fraction(found))
+        result = int(text)
+        if (least is None or result >= least) and (most is None or result <= most):
+            return Number("integer", Fraction(result))
     elif name == "decimal" and _DECIMAL.fullmatch(text):
         return Number("decimal", Fraction(text))
     elif name in ("float", "double") and text in _SPECIAL:
@@ -255,39 +255,39 @@ def promoted(left: Number, right: Number) -> tuple[str, Fraction | float, Fracti
     return kind, as_kind(left, kind), as_kind(right, kind)
 
 
-def as_kind(found: Number, kind: str) -> Fraction | float:
+def as_kind(result: Number, kind: str) -> Fraction | float:
     """A number as a type that is not before its own."""
-    if kind in ("integer", "decimal") or isinstance(found.number, float):
-        return found.number
+    if kind in ("integer", "decimal") or isinstance(result.number, float):
+        return result.number
     try:
-        return float32(found.number) if kind == "float" else float(found.number)
+        return float32(result.number) if kind == "float" else float(result.number)
     except OverflowError:
         raise OpenError("a number beyond xsd:double's range") from None
 
 
-def term(found: Number) -> str:
+def term(result: Number) -> str:
     """The term of a computed number; the lexical form of all but integers is the implementation's."""
-    if found.kind == "integer":
-        return literal(str(int(found.number)), XSD + "integer")
-    return Computed(literal(lexical(found), XSD + found.kind))
+    if result.kind == "integer":
+        return literal(str(int(result.number)), XSD + "integer")
+    return Computed(literal(lexical(result), XSD + result.kind))
 
 
-def lexical(found: Number) -> str:
+def lexical(result: Number) -> str:
     """A number as F&O casts it to a string where that is simple (17.1.2)."""
-    if isinstance(found.number, Fraction):
-        return _decimal(found.number)
-    if math.isnan(found.number):
+    if isinstance(result.number, Fraction):
+        return _decimal(result.number)
+    if math.isnan(result.number):
         return "NaN"
-    if math.isinf(found.number):
-        return "INF" if found.number > 0 else "-INF"
-    if found.number == int(found.number) and abs(found.number) < 1e6:
-        return ("-" if math.copysign(1, found.number) < 0 else "") + str(abs(int(found.number)))
-    if found.kind == "float":
+    if math.isinf(result.number):
+        return "INF" if result.number > 0 else "-INF"
+    if result.number == int(result.number) and abs(result.number) < 1e6:
+        return ("-" if math.copysign(1, result.number) < 0 else "") + str(abs(int(result.number)))
+    if result.kind == "float":
         for digits in range(6, 10):
-            text = f"{found.number:.{digits}g}"
-            if struct.pack("f", float(text)) == struct.pack("f", found.number):
+            text = f"{result.number:.{digits}g}"
+            if struct.pack("f", float(text)) == struct.pack("f", result.number):
                 return text
-    return repr(found.number)
+    return repr(result.number)
 
 
 def _decimal(exact: Fraction) -> str:

@@ -38,12 +38,12 @@ def term(text: str) -> str:
 
 def triples(text: str) -> tuple[tuple[str, str, str], ...]:
     """``a p 1. a q 'x'.``: a full stop and a blank end a triple."""
-    found = []
+    results = []
     for part in re.split(r"\.(?:\s+|$)", text):
         if part.strip():
             subject, predicate, item = map(term, part.split())
-            found.append((subject, predicate, item))
-    return tuple(found)
+            results.append((subject, predicate, item))
+    return tuple(results)
 
 
 def rows(text: str) -> tuple[tuple[str | None, ...], ...]:
@@ -54,10 +54,10 @@ def rows(text: str) -> tuple[tuple[str | None, ...], ...]:
 
 def elements(text: str) -> tuple[StreamElement, ...]:
     """``0: a p 1. | [other] 3: b p 2.``: elements in the order of their system time."""
-    found = []
+    results = []
     for sequence, part in enumerate(part for part in text.split("|") if part.strip()):
         head, _, body = part.partition(":")
         name, _, time = head.strip().rpartition("]")
         stream = STREAM.removesuffix("test") + name[1:].strip() if name else STREAM
-        found.append(StreamElement(stream, int(time), sequence, triples(body)))
-    return tuple(found)
+        results.append(StreamElement(stream, int(time), sequence, triples(body)))
+    return tuple(results)

@@ -76,13 +76,13 @@ def test_every_choice_of_the_model_has_a_case():
 
 
 def test_every_feature_that_a_certificate_tells_has_a_case():
-    found = Counter(feature for task in asked(CASES, (), Scale()) for feature in features(task))
-    words = {value for dimension, value in found if dimension == "SPARQL"}
+    counts = Counter(feature for task in asked(CASES, (), Scale()) for feature in features(task))
+    words = {value for dimension, value in counts if dimension == "SPARQL"}
     assert words == {
         "SELECT", "ASK", "CONSTRUCT", "FILTER", "OPTIONAL", "UNION", "MINUS", "BIND", "VALUES", "GRAPH", "EXISTS",
         "GROUP BY and aggregates", "DISTINCT", "timestamp()", "static data",
     }  # fmt: skip
-    assert {value for dimension, value in found if dimension == "windows"} >= {
+    assert {value for dimension, value in counts if dimension == "windows"} >= {
         "tumbling",
         "sliding",
         "several",

@@ -71,24 +71,24 @@ def test_tasks_that_were_not_tried_stay_listed():
 
 def test_a_task_stays_where_it_is_listed_else_the_first_entry_takes_it():
     both = replace(TAIL, findings=("SLIDE ignored",))
-    found = {"c @ p": ("SLIDE ignored",), "d @ p": ("SLIDE ignored",)}
-    first, second = updated_deviations((SLIDE, both), found, ["a @ p", "b @ p", "c @ p", "d @ p"])
+    results = {"c @ p": ("SLIDE ignored",), "d @ p": ("SLIDE ignored",)}
+    first, second = updated_deviations((SLIDE, both), results, ["a @ p", "b @ p", "c @ p", "d @ p"])
     assert (first.cases, second.cases) == (("d @ p",), ("c @ p",))
 
 
 def test_what_no_entry_explains_comes_under_as_few_new_findings_as_do():
-    found = {"x": ("due = all", "rare"), "y": ("due = all", "other"), "z": ("other", "due = all"), "w": ("odd",)}
-    new = updated_deviations((), found, found)
-    assert [(each.findings, each.cases, each.why) for each in new] == [
+    results = {"x": ("due = all", "rare"), "y": ("due = all", "other"), "z": ("other", "due = all"), "w": ("odd",)}
+    new = updated_deviations((), results, results)
+    assert [(item.findings, item.cases, item.why) for item in new] == [
         (("due = all",), ("x", "y", "z"), ""),
         (("odd",), ("w",), ""),
     ]
 
 
 def test_a_finding_that_right_tasks_contradict_comes_last():
-    found = {"x": ("due = all", "rare"), "y": ("due = all", "rare"), "z": ("due = all",)}
-    new = updated_deviations((), found, found, {"due = all"})
-    assert [(each.findings, each.cases) for each in new] == [(("rare",), ("x", "y")), (("due = all",), ("z",))]
+    results = {"x": ("due = all", "rare"), "y": ("due = all", "rare"), "z": ("due = all",)}
+    new = updated_deviations((), results, results, {"due = all"})
+    assert [(item.findings, item.cases) for item in new] == [(("rare",), ("x", "y")), (("due = all",), ("z",))]
 
 
 TASK = next(iter(asked(load()[:1], (), Scale())))
@@ -121,10 +121,10 @@ def explained(_outcome: ConformanceOutcome) -> tuple[str, ...]:
     ],
 )
 def test_how_a_task_stands_against_the_list(kind, listed, standing, good):
-    found = certificate("e", [ConformanceOutcome(TASK, kind)], listed, True, explained)
-    assert found.stood[0].standing is standing
-    assert found.good is good
-    assert found.tally()["theme", TASK.case.theme] == {standing: 1}
+    explanation = certificate("e", [ConformanceOutcome(TASK, kind)], listed, True, explained)
+    assert explanation.stood[0].standing is standing
+    assert explanation.good is good
+    assert explanation.tally()["theme", TASK.case.theme] == {standing: 1}
 
 
 def test_a_listed_task_that_there_is_not_is_stale_when_all_were_tried():
@@ -134,6 +134,8 @@ def test_a_listed_task_that_there_is_not_is_stale_when_all_were_tried():
 
 
 def test_a_deviation_needs_a_reason():
-    found = certificate("e", [ConformanceOutcome(TASK, TaskResult.WRONG)], (replace(LISTED, why=""),), True, explained)
-    assert found.bare == ("slide",)
-    assert not found.good
+    explanation = certificate(
+        "e", [ConformanceOutcome(TASK, TaskResult.WRONG)], (replace(LISTED, why=""),), True, explained
+    )
+    assert explanation.bare == ("slide",)
+    assert not explanation.good

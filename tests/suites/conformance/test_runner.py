@@ -58,9 +58,9 @@ def minimal(tmp_path, change: str = "", into: str = "", **fields) -> Subject:
 @pytest.mark.server
 def test_outcomes_come_in_the_order_of_the_tasks(tmp_path):
     tasks = [task for task in TASKS.values() if task.case.theme in {"borders", "gaps"}]
-    found = outcomes(minimal(tmp_path), *tasks, jobs=3)
-    assert [outcome.asked for outcome in found] == tasks
-    assert Counter(outcome.kind for outcome in found).keys() == {TaskResult.PASSED, TaskResult.REFUSED}
+    result = outcomes(minimal(tmp_path), *tasks, jobs=3)
+    assert [outcome.asked for outcome in result] == tasks
+    assert Counter(outcome.kind for outcome in result).keys() == {TaskResult.PASSED, TaskResult.REFUSED}
 
 
 @pytest.mark.server
@@ -167,21 +167,21 @@ def test_a_task_whose_elements_came_too_late_is_done_again_a_few_times(slack, la
 
 def test_a_recorded_task_is_a_run_that_check_judges_alike(tmp_path):
     """Its folder is named as the task; a refused one leaves none; a second certification takes its place."""
-    said: list[Answer] = []
+    messages: list[Answer] = []
     case = HALF_OPEN.case
-    session = live.start(case.query, HALF_OPEN.semantics, said.append)
+    session = live.start(case.query, HALF_OPEN.semantics, messages.append)
     for element in case.stream:
         session.push(element)
     session.advance(case.advance)
     written = print_query(case.query, "rspql")
     head = RunHeader("live", case.query, written, "rspql", HALF_OPEN.semantics, case.advance, 0)
-    for answers, kind in ((said, TaskResult.PASSED), (said[1:], TaskResult.WRONG)):
+    for answers, kind in ((messages, TaskResult.PASSED), (messages[1:], TaskResult.WRONG)):
         run = Run(head, tuple(answers), ())
         verdict = check(run, definition(case.stream), first_time(case.stream), JudgingRules())
         ConformanceOutcome(HALF_OPEN, kind, "", run, verdict).keep(tmp_path)
         ConformanceOutcome(OPTIONAL, TaskResult.REFUSED, "no").keep(tmp_path)
         (folder,) = tmp_path.iterdir()
         assert folder.name == "tumbling-windows-are-half-open-rspql"
-        found = judge_run(read_run(folder, parse), stream_path(folder), Means(no_spark))
-        assert (found.judgement, found.windows) == (verdict.judgement, read_verdict(folder).windows)
-        assert (found.judgement is Judgement.RIGHT) is (kind is TaskResult.PASSED)
+        result = judge_run(read_run(folder, parse), stream_path(folder), Means(no_spark))
+        assert (result.judgement, result.windows) == (verdict.judgement, read_verdict(folder).windows)
+        assert (result.judgement is Judgement.RIGHT) is (kind is TaskResult.PASSED)

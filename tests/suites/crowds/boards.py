@@ -43,6 +43,6 @@ def data(folder: Path, turns: int, update: int) -> CrowdData:
 def whole(turns, update):
     """Elements that say all of a departure, as engines with windows are fed."""
     still = list(static())
-    for each in elements(turns, update):
-        more = tuple(triple for triple in still if triple[0] == each.added[0][0])
-        yield StreamElement(each.stream, each.time, each.sequence, (*each.added, *more), (), each.until)
+    for entry in elements(turns, update):
+        more = tuple(triple for triple in still if triple[0] == entry.added[0][0])
+        yield StreamElement(entry.stream, entry.time, entry.sequence, (*entry.added, *more), (), entry.until)

@@ -34,14 +34,14 @@ APPLIED = [(5000 + 1000 * turn + 7, 1000 * turn) for turn in range(4)]
 
 
 def rows(late):
-    found = []
+    results = []
     for number in range(4):
         delay = LATE if late and number == 1 else NOW
-        found.append(
+        results.append(
             (delay, f"<http://example.org/traindata#platform-{number % 2 + 1}>", f'"Town {number % 2 + 1}"',
              f'"IC {number}"', f'"2014-12-06T00:0{number}:00Z"^^<http://www.w3.org/2001/XMLSchema#dateTime>')
         )  # fmt: skip
-    return found
+    return results
 
 
 def line(instant, received, said, client=0):
@@ -49,7 +49,7 @@ def line(instant, received, said, client=0):
 
 
 @pytest.mark.parametrize(
-    ("said", "right"),
+    ("message", "right"),
     [
         (line(6000, 6100, rows(False)), True),
         (line(7000, 7005, rows(False)), True),  # the server had not got the third update yet
@@ -62,9 +62,9 @@ def line(instant, received, said, client=0):
         (line(9000, 9050, []), False),
     ],
 )
-def test_an_answer_is_right_when_the_server_held_it_meanwhile(said, right):
+def test_an_answer_is_right_when_the_server_held_it_meanwhile(message, right):
     judge = judgement.ServerHistory(ASKED, elements(4, 1000), list(static()), APPLIED)
-    assert judge.right(said) is right
+    assert judge.right(message) is right
 
 
 def test_valid_at_an_instant_is_what_holds_then():
@@ -72,7 +72,7 @@ def test_valid_at_an_instant_is_what_holds_then():
     applied = [(at, update) for (at, _), update in zip(APPLIED, updates(elements(4, 1000), 100), strict=True)]
     valid = Valid(query, FRAGMENTS, judgement.history(applied, "http://example.org/streams/departures"))
     assert [len(valid.at(at)) for at in (0, 5006, 5007, 9106, 9107)] == [0, 0, 4, 4, 0]
-    assert [digest(each) for each in valid.within(6900, 7100)] == [digest(rows(False)), digest(rows(True))]
+    assert [digest(item) for item in valid.within(6900, 7100)] == [digest(rows(False)), digest(rows(True))]
 
 
 def test_intervals_that_are_only_added_overlap():
@@ -117,26 +117,26 @@ def test_an_outcome_is_kept_as_it_was():
 def test_what_a_service_told_is_a_run_that_check_judges_alike(tmp_path):
     """Two clients of one query, the first of which is judged; a wrong answer is in its run folder too."""
     scenario = Scenario("live-csparql", 2, workload=(("duration", 10),))
-    fed = [replace(each, until=None) for each in whole(12, 2000)]
-    said: list[Answer] = []
-    session = live.start(continuous(scenario, 0)[0], profile("csparql-0.9.7"), said.append)
-    for each in fed:
-        session.push(each)
+    fed = [replace(element, until=None) for element in whole(12, 2000)]
+    messages: list[Answer] = []
+    session = live.start(continuous(scenario, 0)[0], profile("csparql-0.9.7"), messages.append)
+    for element in fed:
+        session.push(element)
     session.advance(fed[-1].time)
     lines = [
-        {"client": client, "instant": each.instant, "received": 5000 + fed[-1].time, "rows": digest(each.added),
-         "answer": json.loads(encode_answer(each))}
-        for each in said for client in range(2)
+        {"client": client, "instant": element.instant, "received": 5000 + fed[-1].time, "rows": digest(element.added),
+         "answer": json.loads(encode_answer(element))}
+        for element in messages for client in range(2)
     ]  # fmt: skip
-    assert len(said) > 1
+    assert len(messages) > 1
     for told, word in ((lines, "right, precision 1.000, recall 1.000"), (lines[2:], "wrong, precision 1.000")):
-        found = service_findings(scenario, fed, told, 5000)
-        assert found.verdict.startswith(word)
-        assert all(found.right(each) for each in told)
-        (client,) = found.runs
-        found.runs[client].keep(tmp_path / "runs" / "client")
+        result = service_findings(scenario, fed, told, 5000)
+        assert result.verdict.startswith(word)
+        assert all(result.right(element) for element in told)
+        (client,) = result.runs
+        result.runs[client].keep(tmp_path / "runs" / "client")
         kept = read_run(tmp_path / "runs" / "client", parse)
         assert kept.header.workload == {"name": "trains", "seed": 1, **scenario.parameters}
-        assert kept.answers == found.runs[client].run.answers
+        assert kept.answers == result.runs[client].run.answers
         verdict = judge_run(kept, stream_path(kept.folder or ""), Means(lambda: pytest.fail("no Spark")))
-        assert verdict == read_verdict(tmp_path / "runs" / "client") == found.runs[client].verdict
+        assert verdict == read_verdict(tmp_path / "runs" / "client") == result.runs[client].verdict

@@ -12,21 +12,21 @@ from tests.suites.crowds.boards import DEPARTURES, LATE, elements
 
 
 def test_elements_of_one_time_are_one_request():
-    found = streamed(elements(3, 1000))
-    assert [each.time for each in found] == [0, 1000, 2000]
-    assert {each.content.count(b"\n") for each in found} == {DEPARTURES + 1}
-    assert found[0].path.count("/") == 2
+    result = streamed(elements(3, 1000))
+    assert [item.time for item in result] == [0, 1000, 2000]
+    assert {item.content.count(b"\n") for item in result} == {DEPARTURES + 1}
+    assert result[0].path.count("/") == 2
 
 
 def test_a_broker_is_told_what_is_over_and_all_that_holds():
     sent = list(replaced(updates(elements(4, 1000), 500)))
     facts: set[tuple[str, str, str]] = set()
-    for each, update in zip(sent, updates(elements(4, 1000), 500), strict=True):
-        for change in read_update(each.content.decode(), UpdateContext(str)):
+    for item, update in zip(sent, updates(elements(4, 1000), 500), strict=True):
+        for change in read_update(item.content.decode(), UpdateContext(str)):
             deleted, inserted = changed(change, lambda *_: (), 1000, Looks(1000))
             facts = (facts - set(deleted)) | set(inserted)
         assert facts == set(update.triples)
-    late = [b"DELETE" in each.content for each in sent]
+    late = [b"DELETE" in item.content for item in sent]
     assert late == [False, False, True, False]
     assert LATE.encode() in sent[2].content
 

@@ -61,8 +61,8 @@ def test_history_grows_as_published_and_not_where_it_is_kept():
 
 
 def test_updates_are_elements_of_one_time_with_slack():
-    found = list(updates(elements(3, 1000), 250))
-    assert [(update.time, update.until) for update in found] == [(0, 1250), (1000, 2250), (2000, 3250)]
-    assert {len(update.triples) for update in found} == {2 * DEPARTURES}
+    result = list(updates(elements(3, 1000), 250))
+    assert [(update.time, update.until) for update in result] == [(0, 1250), (1000, 2250), (2000, 3250)]
+    assert {len(update.triples) for update in result} == {2 * DEPARTURES}
     with pytest.raises(ValueError, match="an element at 5 ms has no end"):
         list(updates([StreamElement("urn:s", 5, 0, (("<urn:a>", "<urn:b>", "<urn:c>"),))], 0))

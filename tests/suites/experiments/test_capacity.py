@@ -82,25 +82,25 @@ def asked(experiment, name="load", load="workload.stations", **reach):
 def test_the_load_that_an_engine_carries_is_found(experiment, engines, tmp_path):
     doing = ExperimentContext(tmp_path / "out", no_spark)
     sought = asked(experiment, start=4)
-    (found,) = capacities(experiment, sought, doing)
-    assert (found.passed, found.failed) == (ROWS // 5, ROWS // 5 + 1)
-    assert found.beyond.bound is Bound.WRONG
-    assert found.carried.rate == pytest.approx(6 * 7 * 100, rel=0.1)
-    assert all(probe.folders[0].joinpath("verdict.json").exists() for probe in found.probes)
+    (result,) = capacities(experiment, sought, doing)
+    assert (result.passed, result.failed) == (ROWS // 5, ROWS // 5 + 1)
+    assert result.beyond.bound is Bound.WRONG
+    assert result.carried.rate == pytest.approx(6 * 7 * 100, rel=0.1)
+    assert all(probe.folders[0].joinpath("verdict.json").exists() for probe in result.probes)
 
     written = {path: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*/*/run.json")}
-    assert next(capacities(experiment, sought, doing)) == found
+    assert next(capacities(experiment, sought, doing)) == result
     assert {path: path.stat().st_mtime_ns for path in written} == written
 
 
 @pytest.mark.server
 def test_the_smallest_window_is_found(experiment, engines, tmp_path):
     """The engine's window is 500 ms whatever it is asked for: no smaller one is right."""
-    (found,) = capacities(
+    (result,) = capacities(
         experiment, asked(experiment, "window", least=496, most=500), ExperimentContext(tmp_path, no_spark)
     )
-    assert found.passed == 500
-    assert found.failed == 499
+    assert result.passed == 500
+    assert result.failed == 499
 
 
 @pytest.mark.server
@@ -108,9 +108,9 @@ def test_the_smallest_time_unit_is_found(experiment, engines, tmp_path):
     """The engine says nothing when it is asked for units of less than 50 ms."""
     coarse = with_engines(experiment, ("coarse",))
     sought = asked(coarse, "time-unit", start=51, least=49, most=51)
-    (found,) = capacities(coarse, sought, ExperimentContext(tmp_path, no_spark))
-    assert (found.passed, found.failed) == (50, 49)
-    assert found.beyond.bound is Bound.WRONG
+    (result,) = capacities(coarse, sought, ExperimentContext(tmp_path, no_spark))
+    assert (result.passed, result.failed) == (50, 49)
+    assert result.beyond.bound is Bound.WRONG
 
 
 @pytest.mark.server
@@ -187,10 +187,10 @@ def test_the_command(engines, tmp_path, monkeypatch, command):
     monkeypatch.setattr("streamgauge.report.capacity.write_page", draw)
     words = (tmp_path / "drops.toml", "--load", "workload.stations", "--from", "6", "--to", "7", "--out",
              tmp_path / "out", "--max-delay", "60s", "--max-lateness", "60s", "--lasting", "100ms")  # fmt: skip
-    said = command("capacity", *words, "--json")
-    found = json.loads(said.out)
-    assert said.code == 0
-    assert [(one["engine"], one["capacity"], one["bound"]) for one in found["engines"]] == [
+    output = command("capacity", *words, "--json")
+    result = json.loads(output.out)
+    assert output.code == 0
+    assert [(one["engine"], one["capacity"], one["bound"]) for one in result["engines"]] == [
         ("drops", 6, "wrong windows")
     ]
     page = (tmp_path / "out" / "stations.html").read_text()
@@ -200,8 +200,8 @@ def test_the_command(engines, tmp_path, monkeypatch, command):
     assert page.count("not carried at 7: wrong windows<title>") == 4
     assert [f'<a href="stations%3D{value}/report.html">{value}</a>' in page for value in (6, 7)] == [True, True]
     assert drawn == {"stations=6": 1, "stations=7": 1}
-    said = command("capacity", *words)
-    assert "drops as rspql: stations at most 6" in " ".join(said.out.split())
+    output = command("capacity", *words)
+    assert "drops as rspql: stations at most 6" in " ".join(output.out.split())
 
 
 @pytest.mark.parametrize(
@@ -210,6 +210,6 @@ def test_the_command(engines, tmp_path, monkeypatch, command):
 )
 def test_the_command_says_what_is_wrong(engines, tmp_path, command, words, told):
     (tmp_path / "drops.toml").write_text(TOML)
-    said = command("capacity", tmp_path / "drops.toml", *words)
-    assert said.code == 2
-    assert told in " ".join(said.err.split())
+    output = command("capacity", tmp_path / "drops.toml", *words)
+    assert output.code == 2
+    assert told in " ".join(output.err.split())

@@ -59,9 +59,9 @@ def test_what_a_run_fails_by(found_run, found_verdict, expected):
 def test_a_value_is_carried_when_all_of_its_runs_are():
     right, late = (Path("a"), run(), verdict(window())), (Path("b"), run(), verdict(window(delay=200)))
     assert probed(1, [right, right], LIMIT).carried
-    found = probed(1, [right, late], LIMIT)
-    assert (found.bound, found.slowest, found.windows, found.right) == (Bound.DELAY, 200, 2, 2)
-    assert found.folders == (Path("a"), Path("b"))
+    result = probed(1, [right, late], LIMIT)
+    assert (result.bound, result.slowest, result.windows, result.right) == (Bound.DELAY, 200, 2, 2)
+    assert result.folders == (Path("a"), Path("b"))
 
 
 def test_the_bound_holds_in_every_window():

@@ -21,8 +21,8 @@ def asked(border, reach):
 @given(border=st.floats(0.02, 900), start=st.floats(0.02, 900), harder=st.sampled_from(Harder))
 def test_the_border_is_bracketed(border, start, harder):
     reach = SearchRange(start, 0.01, 1000.0, harder, precision=0.02)
-    found, values = asked(border, reach)
-    low, high = sorted((found.passed, found.failed))
+    result, values = asked(border, reach)
+    low, high = sorted((result.passed, result.failed))
     assert low <= border <= high
     assert high / low <= 1.021
     assert len(values) == len(set(values)) <= 30
@@ -30,11 +30,11 @@ def test_the_border_is_bracketed(border, start, harder):
 
 @given(border=st.integers(1, 5000), start=st.integers(1, 5000), harder=st.sampled_from(Harder))
 def test_whole_values_are_found_exactly(border, start, harder):
-    found, values = asked(border, SearchRange(start, 1, 10_000, harder, whole=True, precision=1e-9))
-    assert found.passed == border
+    result, values = asked(border, SearchRange(start, 1, 10_000, harder, whole=True, precision=1e-9))
+    assert result.passed == border
     assert all(value == int(value) for value in values)
-    if found.failed is not None:
-        assert abs(found.failed - border) == 1
+    if result.failed is not None:
+        assert abs(result.failed - border) == 1
 
 
 def test_nothing_passes():
@@ -42,8 +42,8 @@ def test_nothing_passes():
 
 
 def test_everything_passes():
-    found, values = asked(1e9, SearchRange(8, 1, 100))
-    assert found == Bracket(100, None)
+    result, values = asked(1e9, SearchRange(8, 1, 100))
+    assert result == Bracket(100, None)
     assert values == [8, 16, 32, 64, 100]
 
 

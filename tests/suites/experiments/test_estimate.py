@@ -21,13 +21,13 @@ def test_a_search_asks_for_at_least_as_many_values_as_foretold():
     for reach in reaches:
         counts = []
         for border in (0.7, 1.3, 1.9, 3.0, 5.5, 40.0):
-            asked: list[float] = []
+            requests: list[float] = []
 
-            def passes(value: float, border: float = border, asked: list[float] = asked) -> bool:
-                asked.append(value)
+            def passes(value: float, border: float = border, requests: list[float] = requests) -> bool:
+                requests.append(value)
                 return value <= border
 
-            found = search(passes, reach)
-            if (found.passed is not None and found.failed is not None) or reach.least == reach.most:
-                counts.append(len(asked))
+            search_result = search(passes, reach)
+            if (search_result.passed is not None and search_result.failed is not None) or reach.least == reach.most:
+                counts.append(len(requests))
         assert min(counts) == reach.fewest, reach

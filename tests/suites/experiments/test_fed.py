@@ -52,7 +52,7 @@ def test_another_thread_tells_and_ends_with_the_run():
     with progress_reported(
         FeedProgress(stream(), 0, 60_000), lambda what, share: heard.append((what, share)), 0.001
     ) as fed:
-        assert [each.time for each in fed] == list(TIMES)
+        assert [element.time for element in fed] == list(TIMES)
         while not heard or heard[-1][1] < FEEDING:
             time.sleep(0.001)
     count = len(heard)

@@ -11,7 +11,7 @@ QUERY = "SELECT ?s FROM NAMED WINDOW <urn:w> ON <urn:stream> [RANGE PT5S STEP PT
 
 
 @pytest.mark.parametrize(
-    ("said", "feed", "until"),
+    ("message", "feed", "until"),
     [
         ("", {}, 7),
         ('{"advance": 20}\n', {}, 20),
@@ -19,9 +19,9 @@ QUERY = "SELECT ?s FROM NAMED WINDOW <urn:w> ON <urn:stream> [RANGE PT5S STEP PT
         ('{"advance": 20}\n', {"advance_to": 12}, 12),
     ],
 )
-def test_time_comes_as_far_as_the_file_says(tmp_path, said, feed, until):
+def test_time_comes_as_far_as_the_file_says(tmp_path, message, feed, until):
     file = tmp_path / "stream.jsonl"
-    file.write_text(ELEMENT % (1, 0) + ELEMENT % (7, 1) + said)
+    file.write_text(ELEMENT % (1, 0) + ELEMENT % (7, 1) + message)
     parts = {"workload": {"file": str(file)}, "query": {"text": QUERY}, "feed": feed}
     experiment = Experiment.model_validate({**parts, "engine": [{"name": "live", "semantics": ["rspql"]}]})
     doing = ExperimentContext(tmp_path / "out", lambda: pytest.fail("nothing is judged"))

@@ -59,16 +59,16 @@ def until(folder, tmp_path, last):
 def test_the_verdict_so_far_is_of_the_windows_until_the_newest_answer(done, tmp_path):
     folder, run, verdict = done
     reader = until(folder, tmp_path, lambda line: line.get("answers") and line["come"] < 20_000)
-    found = reader.verdict()
-    assert (found.judgement, found.precision, found.recall) == (Judgement.RIGHT, 1.0, 1.0)
-    assert 1 <= len(found.windows) <= len(verdict.windows)
-    for so_far, whole in zip(found.windows, verdict.windows, strict=False):
+    result = reader.verdict()
+    assert (result.judgement, result.precision, result.recall) == (Judgement.RIGHT, 1.0, 1.0)
+    assert 1 <= len(result.windows) <= len(verdict.windows)
+    for so_far, whole in zip(result.windows, verdict.windows, strict=False):
         assert (so_far.start, so_far.expected, so_far.actual) == (whole.start, whole.expected, whole.actual)
         assert so_far.delay == pytest.approx(whole.delay)
     assert reader.samples[0] == (run.samples[0].at, run.samples[0].rss, run.samples[0].cpu_percent)
     assert 0 < reader.share < 1
     assert "fed to" in reader.step
-    assert reader.so_far is found
+    assert reader.so_far is result
     with (tmp_path / LINES).open("a") as lines:  # the next run is prepared: nothing of this one is told of it
         lines.write(', "started": 0, "answers": [], "samples": []}\n')
         lines.write(json.dumps({"judged": "first", "judgement": "right", "precision": 1.0, "recall": 1.0}) + "\n")

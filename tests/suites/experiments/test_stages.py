@@ -45,15 +45,15 @@ def experiment(folder, engine="live", semantics="csparql"):
 
 def pipeline(folder, asked, stop=None, **options):
     """The stages, with what they said; ``stop`` ends after so many of them."""
-    said = []
+    messages = []
 
     def done(result):
-        said.append(result)
-        if len(said) == stop:
+        messages.append(result)
+        if len(messages) == stop:
             raise StoppedError
 
     context = ExperimentContext(folder / "out", options.pop("spark", lambda: None))
-    return Pipeline(asked, context, folder / "out" / "streams", done=done, **options), said
+    return Pipeline(asked, context, folder / "out" / "streams", done=done, **options), messages
 
 
 def told(judged):

@@ -60,7 +60,7 @@ def drawn(folder, seed, publications, names=tuple(PATTERNS)):
         Publication(n, *(tuple(draw.sample(facts, draw.choice((0, 1, 1, 2, 5)))) for _ in range(2)))
         for n in range(1, publications + 1)
     ]
-    alike = {name: each for name, each in alike_channels() if each[1] in names}
+    alike = {name: entry for name, entry in alike_channels() if entry[1] in names}
     own = (channel for channel in CHANNELS if channel.name in names)
     channels = (*own, *(channel for channel, _, _ in alike.values()))
     about = About({}, {name: (of, value) for name, (_, of, value) in alike.items()})
@@ -77,5 +77,5 @@ def alike_channels():
         for value in map(iri, values.get(channel.name, "").split()):
             name = f"{channel.name}-{value[7:-1]}"
             yield name, (shape.channel(name, value), channel.name, value)
-    named = next(each for each in CHANNELS if each.name == "either")
+    named = next(entry for entry in CHANNELS if entry.name == "either")
     yield "either-A1", (varied(named.form).channel("either-A1", '"A1"'), "either", '"A1"')

@@ -25,8 +25,8 @@ ONTOLOGY = [
 
 def facts(seed=0):
     """What is said of the university and its first department."""
-    first = takewhile(lambda said: "Department1." not in said[0][0], described(0, seed, "own"))
-    return dict.fromkeys(triple for said in first for triple in said)
+    first = takewhile(lambda entry: "Department1." not in entry[0][0], described(0, seed, "own"))
+    return dict.fromkeys(triple for entry in first for triple in entry)
 
 
 def write(folder, seed=0):

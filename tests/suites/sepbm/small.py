@@ -55,13 +55,13 @@ class Small:
 
 def net(heard):
     """What all that a channel was told adds up to: rows that came and stayed, rows that went and stayed away."""
-    found = {}
-    for each in heard:
-        for row in each.added:
-            found[each.channel, row] = found.get((each.channel, row), 0) + 1
-        for row in each.removed:
-            found[each.channel, row] = found.get((each.channel, row), 0) - 1
-    return {key: count for key, count in found.items() if count}
+    results = {}
+    for message in heard:
+        for row in message.added:
+            results[message.channel, row] = results.get((message.channel, row), 0) + 1
+        for row in message.removed:
+            results[message.channel, row] = results.get((message.channel, row), 0) - 1
+    return {key: count for key, count in results.items() if count}
 
 
 def on_disk(folder, small):

@@ -79,19 +79,19 @@ def configuration(case):
 def due(growing):
     """What each channel is due, in order, and by which publication."""
     given = Small(publications=GROWING) if growing else Small()
-    found, by = {}, {}
-    for each in given.due():
-        found.setdefault(each.channel, []).append((set(each.added), set(each.removed)))
-        by.setdefault(each.channel, []).append(each.publication)
-    return found, by
+    result, by = {}, {}
+    for report in given.due():
+        result.setdefault(report.channel, []).append((set(report.added), set(report.removed)))
+        by.setdefault(report.channel, []).append(report.publication)
+    return result, by
 
 
 def told(recording):
     """What each channel was told, in order."""
-    found = {}
-    for each in recording.heard:
-        found.setdefault(each.channel, []).append((set(each.added), set(each.removed)))
-    return found
+    results = {}
+    for message in recording.heard:
+        results.setdefault(message.channel, []).append((set(message.added), set(message.removed)))
+    return results
 
 
 def test_every_adapter_is_tested():
@@ -104,19 +104,19 @@ def test_all_that_is_due_is_told(case):
     with options() as given:
         recording = run(configuration(case), name, given, RunPlan(seconds=1500, rate=100.0 if case == "sepa" else None))
     assert recording.failure is None
-    found, by = due(case == "rsp")
-    assert told(recording) == found
-    numbers = {each.known_as: each.number for each in recording.published}
+    result, by = due(case == "rsp")
+    assert told(recording) == result
+    numbers = {entry.known_as: entry.number for entry in recording.published}
     for channel, publications in by.items():
-        causes = [each.causes for each in recording.heard if each.channel == channel]
+        causes = [entry.causes for entry in recording.heard if entry.channel == channel]
         assert [tuple(map(numbers.get, cause)) for cause in causes] == [
             () if name in SILENT else (number,) for number in publications
         ]
     if case != "sepa":
-        called = [each.called for each in recording.published]
-        places = [each.number for each in recording.published]
+        called = [entry.called for entry in recording.published]
+        places = [entry.number for entry in recording.published]
         for channel, publications in by.items():
-            received = [each.received for each in recording.heard if each.channel == channel]
+            received = [entry.received for entry in recording.heard if entry.channel == channel]
             assert [places[bisect_right(called, at) - 1] for at in received] == publications
 
 
@@ -136,7 +136,7 @@ def test_who_leaves_and_what_ends_is_told_no_more(case):
             for leaving in (channels[:1], channels[1:], ()):
                 system.feed(Publication(len(told) + 1, student(len(told)), ()))
                 system.settle()
-                told.append({each.channel for each in heard})
+                told.append({message.channel for message in heard})
                 heard.clear()
                 for channel in leaving:
                     system.unsubscribe(channel)
@@ -153,7 +153,7 @@ def test_ten_publishers_at_a_rate_leave_what_one_does(case):
         recording = run(small, name, given, RunPlan(publishers=10, rate=200.0, seconds=1500))
     assert recording.failure is None
     assert net(recording.heard) == net(small.due())
-    assert [each.called for each in recording.published] == [
+    assert [entry.called for entry in recording.published] == [
         recording.started + place * 5_000_000 for place in range(len(GROWING))
     ]
 

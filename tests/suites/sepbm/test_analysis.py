@@ -31,21 +31,23 @@ def _recording(case: dict[str, Any]) -> SepbmRecording:
 
 
 def _analysed(case: dict[str, Any]) -> Analysis:
-    return analyse([_due(*each) for each in case["due"]], _recording(case))
+    return analyse([_due(*item) for item in case["due"]], _recording(case))
 
 
 @pytest.mark.parametrize("file", CASES, ids=lambda file: file.stem)
 def test_metrics_are_the_papers(file: Path) -> None:
     case = tomllib.loads(file.read_text())
     analysis, expected = _analysed(case), case["expected"]
-    found = score(analysis)
-    assert found.notified is not None
-    assert found.received is not None
-    assert {each.event.row[0]: (each.notified or 0) / MS for each in analysis.delivered} == expected["times"]
-    assert found.notified.mean == pytest.approx(expected["mean"])
-    assert (found.notified.p50, found.notified.most) == (expected["p50"], expected["most"])
-    assert found.received.mean == pytest.approx(expected["received"])
-    assert [each.event.row[0] for each in analysis.delivered if each.deferred] == expected["deferred"]
+    result = score(analysis)
+    assert result.notified is not None
+    assert result.received is not None
+    assert {delivery.event.row[0]: (delivery.notified or 0) / MS for delivery in analysis.delivered} == expected[
+        "times"
+    ]
+    assert result.notified.mean == pytest.approx(expected["mean"])
+    assert (result.notified.p50, result.notified.most) == (expected["p50"], expected["most"])
+    assert result.received.mean == pytest.approx(expected["received"])
+    assert [delivery.event.row[0] for delivery in analysis.delivered if delivery.deferred] == expected["deferred"]
     signs = {ChangeKind.NEW: "", ChangeKind.RETRACTED: "-"}
     assert [signs[event.kind] + (event.row[0] or "") for event in analysis.missed] == expected["missed"]
     assert [event.row[0] for event in analysis.surplus if event.channel == "c"] == expected["surplus"]
@@ -72,21 +74,21 @@ def test_retractions_are_counted_by_themselves() -> None:
 def test_a_channel_by_itself_and_publications_that_let_nothing_come() -> None:
     case = tomllib.loads((Path(__file__).parent / "cases" / "figure2.toml").read_text())
     recording = _recording(case)
-    found = by_channel(_analysed(case))
-    assert list(found) == list(recording.channels)
-    assert found["c"] == score(_analysed(case))
+    result = by_channel(_analysed(case))
+    assert list(result) == list(recording.channels)
+    assert result["c"] == score(_analysed(case))
     assert score(_analysed(case), channels=()).throughput.complete == len(recording.published)
 
 
 def test_a_cause_that_is_another_publication_is_counted() -> None:
     published = (PublicationRecord(1, 0, 10 * MS, 7), PublicationRecord(2, 10 * MS, 20 * MS, 8))
     heard = (ReceivedNotification("c", (8,), (("r",),), (), 15 * MS),)
-    found = score(analyse([_due(1, "c", "r")], SepbmRecording("none", {}, ("c",), published, heard, (), 0, 0.0)))
-    assert (found.delivered, found.miscaused, found.notified) == (1, 1, None)
+    result = score(analyse([_due(1, "c", "r")], SepbmRecording("none", {}, ("c",), published, heard, (), 0, 0.0)))
+    assert (result.delivered, result.miscaused, result.notified) == (1, 1, None)
 
 
 def test_publications_take_effect_by_number_else_by_acknowledgement() -> None:
     numbered = (PublicationRecord(1, 0, 10, 5), PublicationRecord(2, 1, 9, 6), PublicationRecord(3, 2, 8, 4))
-    assert [each.number for each in in_effect(numbered)] == [3, 1, 2]
-    silent = tuple(each._replace(known_as=None) for each in numbered)
-    assert [each.number for each in in_effect(silent)] == [3, 2, 1]
+    assert [item.number for item in in_effect(numbered)] == [3, 1, 2]
+    silent = tuple(item._replace(known_as=None) for item in numbered)
+    assert [item.number for item in in_effect(silent)] == [3, 2, 1]

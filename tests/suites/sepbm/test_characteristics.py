@@ -29,10 +29,10 @@ UNIVERSITY = workloads.load("university")
 
 
 def test_the_queries_of_the_university():
-    found = {
+    results = {
         name: asks(SepbmChannel(name, workloads.query_text(UNIVERSITY, name)).form) for name in ("q06", "q09", "q20")
     }
-    assert found == {"q06": parts(1, 1, 0, 0, 0), "q09": parts(3, 6, 5, 0, 0), "q20": parts(2, 4, 2, 0, 1)}
+    assert results == {"q06": parts(1, 1, 0, 0, 0), "q09": parts(3, 6, 5, 0, 0), "q20": parts(2, 4, 2, 0, 1)}
     form = parse_sparql("SELECT * { ?x <urn:p> ?y FILTER(?y > 1) OPTIONAL { ?y <urn:q> ?z } }")
     assert asks(form) == parts(3, 2, 1, 1, 0)
 
@@ -56,8 +56,8 @@ def parts(*counts):
 )
 def test_the_rules_that_a_query_needs(pattern, heads):
     form = parse_sparql(f"PREFIX : <urn:t:> SELECT * {{ {pattern} }}")
-    found = involved(read_rules(ONTOLOGY), patterns_of(form))
-    concluded = {rule.head.object if rule.head.predicate == RDF_TYPE else rule.head.predicate for rule in found}
+    result = involved(read_rules(ONTOLOGY), patterns_of(form))
+    concluded = {rule.head.object if rule.head.predicate == RDF_TYPE else rule.head.predicate for rule in result}
     assert concluded == {f"<urn:t:{name}>" for name in heads}
 
 
@@ -69,26 +69,26 @@ def test_what_publications_bring():
     one = graph("a", "Student", ("name", '"A"'))
     two = graph("b", "Student", ("name", '"B"'))
     three = graph("c", "Course", ("name", '"C"'), ("mail", '"c@x"'))
-    found = brings(
+    result = brings(
         [
             DueChange(one, (("<urn:a>", '"A"'),)),
             DueChange(two, (("<urn:b>", '"B"'), ("<urn:b>", "<urn:elsewhere>"))),
             DueChange(three, (("<urn:elsewhere>", '"C"'),)),
         ]
     )
-    assert found["recurring"] == 3
-    assert found["notifications"] == 4
-    assert found["contained"] == 0.5
-    assert found["equal_size"] == found["same_type"] == found["same_structure"] == pytest.approx(2 / 3)
-    assert found["at_most_one"] == 0.5
-    assert 0 < found["equal_graphs"] < 1
-    assert 0 < found["equal_rows"] < 1
+    assert result["recurring"] == 3
+    assert result["notifications"] == 4
+    assert result["contained"] == 0.5
+    assert result["equal_size"] == result["same_type"] == result["same_structure"] == pytest.approx(2 / 3)
+    assert result["at_most_one"] == 0.5
+    assert 0 < result["equal_graphs"] < 1
+    assert 0 < result["equal_rows"] < 1
 
 
 def test_nothing_is_known_where_nothing_was_brought():
-    found = brings([])
-    assert {name for name, value in found.items() if value is not None} == {"recurring", "notifications"}
-    assert found["recurring"] == found["notifications"] == 0
+    result = brings([])
+    assert {name for name, value in result.items() if value is not None} == {"recurring", "notifications"}
+    assert result["recurring"] == result["notifications"] == 0
 
 
 def test_what_is_counted_of_a_query_and_its_changes_has_a_meaning():
@@ -99,8 +99,8 @@ def test_what_is_counted_of_a_query_and_its_changes_has_a_meaning():
 
 def test_equal_publications_are_as_equal_as_can_be():
     same = DueChange(graph("a", "Student"), (("<urn:a>",),))
-    found = brings([same, same])
-    assert found["equal_graphs"] == found["equal_rows"] == found["equal_size"] == 1
+    result = brings([same, same])
+    assert result["equal_graphs"] == result["equal_rows"] == result["equal_size"] == 1
 
 
 @given(st.lists(st.integers(0, 5), min_size=2).filter(lambda values: len(set(values)) > 1))
@@ -126,8 +126,8 @@ def character(name, patterns, contained):
 
 def test_properties_are_ranked_against_times():
     known = [character("a", 1, 0.5), character("b", 2, None), character("c", 3, 0.1), character("d", 9, 0.2)]
-    found = ranked(known, {"one": {"a": 1.0, "b": 2.0, "c": 3.0}})
-    assert found == [
+    result = ranked(known, {"one": {"a": 1.0, "b": 2.0, "c": 3.0}})
+    assert result == [
         RankedTrait("one", "contained", pytest.approx(-1), 2),
         RankedTrait("one", "patterns", pytest.approx(1), 3),
     ]

@@ -22,15 +22,15 @@ steps = st.lists(st.tuples(st.booleans(), st.one_of(graphs, st.just(BASE[-1:])))
 def test_the_same_rows_come_and_go_as_incrementally(steps):
     clock = Clock()
     made = [Broker(ColumnStrategy(RULES, duckdb.connect()), clock.wall, clock.steady), broker()]
-    told = []
-    for each in made:
-        each.load(BASE)
-        told.append(listening(each))
+    messages = []
+    for item in made:
+        item.load(BASE)
+        messages.append(listening(item))
     for publishes, graph in steps:
-        for each in made:
-            (each.publish if publishes else each.delete)(graph)
+        for item in made:
+            (item.publish if publishes else item.delete)(graph)
         one, two = ({name: [(frozenset(n.added), frozenset(n.removed)) for n in subscribed.take()]
-                     for name, subscribed in taken.items()} for taken in told)  # fmt: skip
+                     for name, subscribed in taken.items()} for taken in messages)  # fmt: skip
         assert one == two
 
 

@@ -44,16 +44,16 @@ def stored(folder) -> Configuration:
 
 
 def test_what_is_written_is_read(tmp_path):
-    found: Configuration = stored(tmp_path)
-    assert found.channels == CHANNELS
-    assert tuple(found.sequence()) == SEQUENCE
-    assert list(found.base()) == [("<urn:c>", "<urn:name>", '"blank s"')]
-    (rule,) = found.rules().rules
+    result: Configuration = stored(tmp_path)
+    assert result.channels == CHANNELS
+    assert tuple(result.sequence()) == SEQUENCE
+    assert list(result.base()) == [("<urn:c>", "<urn:name>", '"blank s"')]
+    (rule,) = result.rules().rules
     head, body = (TriplePattern(Var("x"), RDF_TYPE, name) for name in ("<urn:B>", "<urn:A>"))
     assert rule == Rule(head, (body,), rule.axiom)
-    assert [(each.channel, each.publication) for each in found.due()] == [("named", 1), ("who", 1), ("who", 2)]
-    assert {each._replace(added=frozenset(each.added)) for each in found.due()} == {
-        each._replace(added=frozenset(each.added)) for each in DUE
+    assert [(report.channel, report.publication) for report in result.due()] == [("named", 1), ("who", 1), ("who", 2)]
+    assert {report._replace(added=frozenset(report.added)) for report in result.due()} == {
+        report._replace(added=frozenset(report.added)) for report in DUE
     }
     assert read(tmp_path).about == About({"seed": 5}, {"who": ("named", "<urn:v>")})
 
@@ -81,7 +81,7 @@ def damage(folder, name, text):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("configuration.json", "{", "configuration.json: not written by"),
         ("configuration.json", "{}", "configuration.json: not written by"),
@@ -96,10 +96,10 @@ def damage(folder, name, text):
         ("due.parquet", "PAR1", "due.parquet.*sepbm generate"),
     ],
 )
-def test_what_is_wrong_is_named(tmp_path, name, text, said):
+def test_what_is_wrong_is_named(tmp_path, name, text, message):
     stored(tmp_path)
     damage(tmp_path, name, text)
-    with pytest.raises(ConfigurationError, match=said):
+    with pytest.raises(ConfigurationError, match=message):
         everything(tmp_path)
 
 
@@ -112,5 +112,5 @@ def test_what_is_missing_is_named(tmp_path, name):
 
 
 def everything(folder):
-    found = read(folder)
-    return found.rules(), list(found.base()), list(found.sequence()), list(found.due())
+    result = read(folder)
+    return result.rules(), list(result.base()), list(result.sequence()), list(result.due())

@@ -12,12 +12,12 @@ from streamgauge.suites.sepbm.local import closed, due_in_memory, sequential
 from tests.suites.sepbm.campus import drawn
 
 
-def as_sets(found):
+def as_sets(result):
     """By publication and channel, in the order in which they are given; every notification says something."""
-    listed = [(each.publication, each.channel, frozenset(each.added), frozenset(each.removed)) for each in found]
+    listed = [(entry.publication, entry.channel, frozenset(entry.added), frozenset(entry.removed)) for entry in result]
     assert all(added or removed for _, _, added, removed in listed)
-    assert all(len(each.added) == len(set(each.added)) for each in found)
-    return {each[:2]: each[2:] for each in listed}
+    assert all(len(entry.added) == len(set(entry.added)) for entry in result)
+    return {entry[:2]: entry[2:] for entry in listed}
 
 
 def assert_most_speak(made, expected):
@@ -62,19 +62,19 @@ def test_an_order_has_all_publications(tmp_path):
 
 def test_the_history_of_facts_is_what_holds_after_each_publication(spark, tmp_path):
     made = drawn(tmp_path, 4, 6)
-    found = list(history(spark, made))
-    assert list(elements(to_table(found))) == found
+    results = list(history(spark, made))
+    assert list(elements(to_table(results))) == results
     facts = set(made.base())
-    for state, each in enumerate((Publication(0), *made.sequence())):
-        facts = facts - set(each.removed) | set(each.added)
+    for state, item in enumerate((Publication(0), *made.sequence())):
+        facts = facts - set(item.removed) | set(item.added)
         held = {
             triple
-            for element in found
+            for element in results
             if element.time <= state and (element.until is None or state < element.until)
             for triple in element.added
         }
         assert held == set(closed(made.rules(), facts).triples)
-    assert max(element.until or 0 for element in found) <= states(made)
+    assert max(element.until or 0 for element in results) <= states(made)
 
 
 def test_what_stands_and_what_does_not_change_nothing():

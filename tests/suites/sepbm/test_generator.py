@@ -41,21 +41,21 @@ def made(world, tmp_path_factory):
 
 def test_the_sequence_and_the_base_load_are_the_data(made):
     sequence = list(made.sequence())
-    assert [each.number for each in sequence] == list(range(1, PUBLICATIONS + 1))
+    assert [entry.number for entry in sequence] == list(range(1, PUBLICATIONS + 1))
     base, facts = list(made.base()), set(department.facts())
     assert base == sorted(base, key=lambda triple: " ".join(triple).encode())
-    published = {triple for each in sequence for triple in each.added}
+    published = {triple for entry in sequence for triple in entry.added}
     assert set(base) | published == facts
     assert not set(base) & published
-    for each in sequence:
-        (subject,) = {subject for subject, _, _ in (*each.added, *each.removed)}
-        assert {*each.added, *each.removed} == {triple for triple in facts if triple[0] == subject}
+    for entry in sequence:
+        (subject,) = {subject for subject, _, _ in (*entry.added, *entry.removed)}
+        assert {*entry.added, *entry.removed} == {triple for triple in facts if triple[0] == subject}
 
 
 def test_a_share_deletes_and_half_of_it_comes_again(made):
-    kinds = Counter("delete" if each.removed else "publish" for each in made.sequence())
+    kinds = Counter("delete" if entry.removed else "publish" for entry in made.sequence())
     assert kinds == {"publish": 12, "delete": 4}
-    assert len({each.added for each in made.sequence() if each.added}) == 10
+    assert len({entry.added for entry in made.sequence() if entry.added}) == 10
 
 
 @pytest.mark.slow
@@ -66,12 +66,14 @@ def test_what_was_made_is_said(made):
     assert (
         said["explicit"]
         == len(department.facts())
-        == said["base"] + len({triple for each in made.sequence() for triple in each.added})
+        == said["base"] + len({triple for query in made.sequence() for triple in query.added})
     )
     rules = made.rules()
-    found = answers(rules, department.facts(), snapshots(channel for channel in made.channels if channel.name in NAMES))
-    assert {name: each["answers"] for name, each in said["queries"].items()} == {n: len(r) for n, r in found.items()}
-    chosen = [each["resources"] for each in said["queries"].values()]
+    result = answers(
+        rules, department.facts(), snapshots(channel for channel in made.channels if channel.name in NAMES)
+    )
+    assert {name: query["answers"] for name, query in said["queries"].items()} == {n: len(r) for n, r in result.items()}
+    chosen = [query["resources"] for query in said["queries"].values()]
     assert sum(chosen) == said["resources"] == 10
     assert max(chosen) - min(chosen) <= 1
 
@@ -129,19 +131,19 @@ def test_spark_gives_the_same_bytes_for_many_channels(spark, world, tmp_path, ru
 def test_the_first_variable_s_resources_by_default(tmp_path):
     world = own_data(department.write(tmp_path), department.ONTOLOGY, queries(tmp_path, ["q17"]))
     made = generate(world, ConfigurationRequest(3, reference=Reference.SEQUENTIAL), tmp_path / "configuration")
-    assert all("Student" in each.added[0][0] for each in made.sequence())
+    assert all("Student" in entry.added[0][0] for entry in made.sequence())
 
 
 @pytest.mark.parametrize(
-    ("wanted", "said"),
+    ("wanted", "message"),
     [
         ({"publications": 0}, "publications is 0"),
         ({"deletes": 0.5}, "deletes is 0.5: a share from 0 to 0.4"),
         ({"deletes": -0.1}, "deletes is -0.1"),
     ],
 )
-def test_what_no_sequence_has_is_refused(wanted, said):
-    with pytest.raises(ConfigurationError, match=said):
+def test_what_no_sequence_has_is_refused(wanted, message):
+    with pytest.raises(ConfigurationError, match=message):
         ConfigurationRequest(**wanted)
 
 
@@ -207,8 +209,8 @@ def test_the_university_s_counts(spark, tmp_path, shared_data, universities):
     persons = counts["with_inference"]["20"]
     assert said["explicit"] == counts["distinct"] + 3 * persons
     expected = {f"q{int(name):02d}": count for name, count in counts["with_inference"].items() if name not in EXTENDED}
-    assert {name: each["answers"] for name, each in said["queries"].items() if name in expected} == expected
+    assert {name: entry["answers"] for name, entry in said["queries"].items() if name in expected} == expected
     assert said["queries"]["q16"]["answers"] == expected["q15"]
     assert triples_text(made.base()).encode() == (made.folder / "base.nt").read_bytes()
-    found = sum(len(each.added) for each in read(made.folder).due())
-    assert 500 < found < 8000
+    result = sum(len(entry.added) for entry in read(made.folder).due())
+    assert 500 < result < 8000

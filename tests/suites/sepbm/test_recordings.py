@@ -61,7 +61,7 @@ def drawn_recordings(draw):
         draw(st.dictionaries(st.text(), st.text(), max_size=2)),
         channels,
         published,
-        tuple(sorted(said, key=lambda each: (each.received, channels.index(each.channel)))),
+        tuple(sorted(said, key=lambda item: (item.received, channels.index(item.channel)))),
         tuple(
             draw(st.lists(st.builds(Sample, NUMBERS, NUMBERS, st.floats(0, 9), st.floats(0, 9), NUMBERS), max_size=2))
         ),
@@ -91,13 +91,13 @@ def facts():
     for publication in SMALL.publications:
         held = held - set(publication.removed) | set(publication.added)
         states.append(set(closure(RULES, held)))
-    found, number = [], 0
+    result, number = [], 0
     for at, now in enumerate(states):
         for fact in sorted(now - (states[at - 1] if at else set())):
             end = next((later for later in range(at, len(states)) if fact not in states[later]), None)
-            found.append(StreamElement(STREAM, at, number, (fact,), (), end))
+            result.append(StreamElement(STREAM, at, number, (fact,), (), end))
             number += 1
-    return found
+    return result
 
 
 def recording():
@@ -106,8 +106,8 @@ def recording():
 
 def verdicts(folder):
     for name in NAMES:
-        found = read_run(folder / "channels" / name, parse)
-        yield name, check(found, definition(stream_path(folder / "channels" / name)), 0, JudgingRules())
+        parsed = read_run(folder / "channels" / name, parse)
+        yield name, check(parsed, definition(stream_path(folder / "channels" / name)), 0, JudgingRules())
 
 
 def test_a_channel_is_judged_as_a_run_like_any_other(tmp_path):
@@ -121,12 +121,12 @@ def test_a_channel_is_judged_as_a_run_like_any_other(tmp_path):
 
 def test_what_a_channel_was_not_told_is_missed(tmp_path):
     heard = recording()
-    kept = tuple(each for each in heard.heard if each.channel != "named")
+    kept = tuple(message for message in heard.heard if message.channel != "named")
     recordings.write(tmp_path, replace(heard, heard=kept), SMALL)
     recordings.write_facts(tmp_path, facts())
-    found = dict(verdicts(tmp_path))
-    assert found.pop("named").recall == 0.0
-    assert {verdict.judgement for verdict in found.values()} == {Judgement.RIGHT}
+    results = dict(verdicts(tmp_path))
+    assert results.pop("named").recall == 0.0
+    assert {verdict.judgement for verdict in results.values()} == {Judgement.RIGHT}
 
 
 def test_an_answer_speaks_of_the_place_of_its_cause(tmp_path):
@@ -139,19 +139,21 @@ def test_an_answer_speaks_of_the_place_of_its_cause(tmp_path):
         (), 9, 0.0,
     )  # fmt: skip
     recordings.write(tmp_path, odd, SMALL)
-    found = read_run(tmp_path / "channels" / "one", parse)
-    assert [answer.instant for answer in found.answers] == [2, 1, None, None]
-    assert [(each.sequence, each.time, each.planned) for each in found.fed] == [
+    parsed = read_run(tmp_path / "channels" / "one", parse)
+    assert [answer.instant for answer in parsed.answers] == [2, 1, None, None]
+    assert [(element.sequence, element.time, element.planned) for element in parsed.fed] == [
         (2, 1, 11), (-1, 1, 11), (1, 2, 10), (-1, 2, 10),
     ]  # fmt: skip
-    assert found.header.advanced_to == 2
+    assert parsed.header.advanced_to == 2
 
 
 def test_a_later_recording_replaces_an_earlier_one(tmp_path):
     heard = recording()
     recordings.write(tmp_path, heard, SMALL)
     recordings.write_facts(tmp_path, facts())
-    fewer = replace(heard, channels=("one",), heard=tuple(each for each in heard.heard if each.channel == "one"))
+    fewer = replace(
+        heard, channels=("one",), heard=tuple(message for message in heard.heard if message.channel == "one")
+    )
     recordings.write(tmp_path, fewer, SMALL)
     assert recordings.read(tmp_path) == fewer
     assert [path.name for path in (tmp_path / "channels").iterdir()] == ["one"]

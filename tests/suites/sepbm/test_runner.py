@@ -16,18 +16,20 @@ from tests.suites.sepbm.small import NAMES, Small, net
 
 def told(recording):
     """What each publication's number led to, by channel."""
-    numbers = {each.known_as: each.number for each in recording.published}
-    found = {}
-    for each in recording.heard:
-        (cause,) = each.causes
-        rows = found.setdefault((each.channel, numbers[cause]), (set(), set()))
-        rows[0].update(each.added)
-        rows[1].update(each.removed)
-    return found
+    numbers = {message.known_as: message.number for message in recording.published}
+    results = {}
+    for message in recording.heard:
+        (cause,) = message.causes
+        rows = results.setdefault((message.channel, numbers[cause]), (set(), set()))
+        rows[0].update(message.added)
+        rows[1].update(message.removed)
+    return results
 
 
 def due(configuration):
-    return {(each.channel, each.publication): (set(each.added), set(each.removed)) for each in configuration.due()}
+    return {
+        (report.channel, report.publication): (set(report.added), set(report.removed)) for report in configuration.due()
+    }
 
 
 def test_every_notification_by_its_publication():
@@ -36,8 +38,8 @@ def test_every_notification_by_its_publication():
     assert recording.failure is None
     assert recording.channels == NAMES
     assert told(recording) == due(small)
-    assert [each.number for each in recording.published] == [publication.number for publication in small.publications]
-    calls = [(each.called, each.acknowledged) for each in recording.published]
+    assert [entry.number for entry in recording.published] == [publication.number for publication in small.publications]
+    calls = [(entry.called, entry.acknowledged) for entry in recording.published]
     assert all(called < back for called, back in calls)
     assert all(back <= called for (_, back), (called, _) in pairwise(calls))
     assert recording.started <= calls[0][0]
@@ -58,15 +60,17 @@ def test_some_channels_and_the_first_publications():
 def test_the_ten_slow_channels_have_a_name():
     channels = tuple(SepbmChannel(f"q{number:02}", "SELECT * { ?s ?p ?o }") for number in range(1, 21))
     chosen = RunPlan(channels=("slow", "q01")).chosen(Small(channels=channels))
-    assert [each.name for each in chosen] == ["q01", *SLOW]
+    assert [entry.name for entry in chosen] == ["q01", *SLOW]
 
 
 def test_subscribers_beside_the_first_are_counted():
     recording = run(Small(), "broker_inprocess", {}, RunPlan(subscribers=3))
-    heard = Counter((each.channel, each.causes, len(each.added) + len(each.removed)) for each in recording.heard)
+    heard = Counter(
+        (message.channel, message.causes, len(message.added) + len(message.removed)) for message in recording.heard
+    )
     for subscriber in (1, 2):
-        mine = [each for each in recording.beside if each.subscriber == subscriber]
-        assert Counter((each.channel, each.causes, each.rows) for each in mine) == heard
+        mine = [message for message in recording.beside if message.subscriber == subscriber]
+        assert Counter((message.channel, message.causes, message.rows) for message in mine) == heard
     assert recording.subscribers == 3
 
 
@@ -77,9 +81,9 @@ def test_publishers_at_once_leave_the_same_answers(publishers):
     recording = run(small, "broker_inprocess", {}, RunPlan(publishers=publishers))
     assert recording.failure is None
     assert net(recording.heard) == net(alone.heard)
-    assert sorted(each.known_as for each in recording.published) == list(range(1, len(small.publications) + 1))
+    assert sorted(entry.known_as for entry in recording.published) == list(range(1, len(small.publications) + 1))
     for first in range(min(publishers, len(recording.published))):
-        share = [each.known_as for each in recording.published[first::publishers]]
+        share = [entry.known_as for entry in recording.published[first::publishers]]
         assert share == sorted(share)
 
 
@@ -103,15 +107,15 @@ def test_at_a_rate_times_are_planned():
     small = Small()
     recording = run(small, "broker_inprocess", {}, RunPlan(rate=100.0), RunnerClock(clock, clock.sleep))
     planned = [recording.started + place * 10_000_000 for place in range(len(small.publications))]
-    assert [each.called for each in recording.published] == planned
-    assert all(each.acknowledged > each.called for each in recording.published)
+    assert [publication.called for publication in recording.published] == planned
+    assert all(publication.acknowledged > publication.called for publication in recording.published)
     assert sum(clock.slept) > 0.9 * 0.01 * (len(planned) - 1)
 
 
 def test_who_cannot_keep_the_rate_is_measured_from_the_plan():
     recording = run(Small(), "broker_inprocess", {"strategy": "reevaluate"}, RunPlan(rate=1e6, publishers=2))
     planned = [recording.started + place * 1000 for place in range(len(recording.published))]
-    assert [each.called for each in recording.published] == planned
+    assert [publication.called for publication in recording.published] == planned
     assert net(recording.heard) == net(run(Small(), "broker_inprocess", {}, RunPlan()).heard)
 
 
@@ -274,13 +278,13 @@ def test_who_interrupts_leaves_nothing_running(monkeypatch):
 
 
 def test_progress_is_told(monkeypatch):
-    said = []
+    messages = []
     odd(monkeypatch, settle=lambda: time.sleep(0.05))
-    run(Small(), "odd", {}, RunPlan(), progress=lambda *what: said.append(what))
+    run(Small(), "odd", {}, RunPlan(), progress=lambda *what: messages.append(what))
     count = len(Small().publications)
-    assert {what[0] for what in said} <= {"load", "channels", "sequence", "finish"}
-    assert said
-    assert all(0 <= done <= total == count for _, done, total in said)
+    assert {what[0] for what in messages} <= {"load", "channels", "sequence", "finish"}
+    assert messages
+    assert all(0 <= done <= total == count for _, done, total in messages)
 
 
 def test_adapters_say_what_they_are():

@@ -12,7 +12,7 @@ OFFERS = st.dictionaries(st.sampled_from("abc"), st.lists(st.integers(0, 9), uni
 
 
 @pytest.mark.parametrize(
-    ("offered", "most", "found"),
+    ("offered", "most", "result"),
     [
         ({"a": "xyz", "b": "uvw"}, 4, {"a": "xy", "b": "uv"}),
         ({"a": "xyz", "b": "uvw"}, 3, {"a": "xy", "b": "u"}),
@@ -21,18 +21,18 @@ OFFERS = st.dictionaries(st.sampled_from("abc"), st.lists(st.integers(0, 9), uni
         ({"a": "", "b": "x"}, 9, {"a": "", "b": "x"}),
     ],
 )
-def test_all_get_as_many_unless_some_have_too_few(offered, most, found):
-    assert dealt(offered, most) == {name: list(items) for name, items in found.items()}
+def test_all_get_as_many_unless_some_have_too_few(offered, most, result):
+    assert dealt(offered, most) == {name: list(items) for name, items in result.items()}
 
 
 @given(OFFERS, st.integers(0, 30))
 def test_nothing_is_dealt_twice_and_nobody_waits_for_more(offered, most):
-    found = dealt(offered, most)
-    taken = [item for items in found.values() for item in items]
+    result = dealt(offered, most)
+    taken = [item for items in result.values() for item in items]
     every = {item for items in offered.values() for item in items}
     assert len(taken) == len(set(taken)) == min(most, len(every))
-    for name, items in found.items():
-        if any(len(other) > len(items) + 1 for other in found.values()):
+    for name, items in result.items():
+        if any(len(other) > len(items) + 1 for other in result.values()):
             assert set(offered[name]) <= set(taken)
 
 

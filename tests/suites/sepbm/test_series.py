@@ -13,15 +13,15 @@ def test_runs_are_done_once_and_what_cannot_be_done_is_said(tmp_path):
     plan = RunPlan(channels=("named",), first=3)
     first = SeriesRun("together/incremental", folder, "broker_inprocess", {"strategy": "incremental"}, plan)
     absent = SeriesRun("systems/none", folder, "none")
-    told: list[str] = []
-    lacking = run_series([first, absent], tmp_path / "runs", lambda what, _share: told.append(what))
+    messages: list[str] = []
+    lacking = run_series([first, absent], tmp_path / "runs", lambda what, _share: messages.append(what))
     assert is_finished(first, tmp_path / "runs")
     assert list(lacking) == ["systems/none"]
     assert "unknown system none" in lacking["systems/none"]
-    found = recordings.read(tmp_path / "runs" / first.name)
-    assert (found.channels, len(found.published)) == (("named",), 3)
-    told.clear()
-    assert run_series([first], tmp_path / "runs", lambda what, _share: told.append(what)) == {}
-    assert told == []
-    assert recordings.read(tmp_path / "runs" / first.name) == found
-    assert len(SMALL.publications) > len(found.published)
+    result = recordings.read(tmp_path / "runs" / first.name)
+    assert (result.channels, len(result.published)) == (("named",), 3)
+    messages.clear()
+    assert run_series([first], tmp_path / "runs", lambda what, _share: messages.append(what)) == {}
+    assert messages == []
+    assert recordings.read(tmp_path / "runs" / first.name) == result
+    assert len(SMALL.publications) > len(result.published)

@@ -44,22 +44,22 @@ def shape(name):
 
 @pytest.mark.parametrize("name", workloads.queries(UNIVERSITY))
 def test_what_differs_between_channels_like_the_university_s(name):
-    found = shape(name)
-    assert (found and (found.own or found.value.name)) == VARIED[name]
+    result = shape(name)
+    assert (result and (result.own or result.value.name)) == VARIED[name]
 
 
 @pytest.mark.parametrize("name", [name for name, value in VARIED.items() if value and value[0] == "<"])
 def test_with_its_own_constant_it_is_the_query(name):
-    found = shape(name)
+    result = shape(name)
     own = parse_sparql(workloads.query_text(UNIVERSITY, name))
-    assert parse_sparql(found.channel(name, found.own).query) == own
+    assert parse_sparql(result.channel(name, result.own).query) == own
 
 
 @pytest.mark.parametrize("name", [name for name, value in VARIED.items() if value and value[0] != "<"])
 def test_the_variable_is_gone(name):
-    found = shape(name).channel(name, "<urn:value>").query
-    assert f"?{VARIED[name]}" not in found
-    assert "<urn:value>" in found
+    result = shape(name).channel(name, "<urn:value>").query
+    assert f"?{VARIED[name]}" not in result
+    assert "<urn:value>" in result
 
 
 def rows(dataset, form):
@@ -69,15 +69,15 @@ def rows(dataset, form):
 @pytest.mark.parametrize("channel", CHANNELS, ids=lambda channel: channel.name)
 def test_one_query_answers_all_channels_alike(channel):
     dataset = Dataset(closed(read_rules(ONTOLOGY), pool()))
-    found = varied(channel.form)
-    if found is None:
+    result = varied(channel.form)
+    if result is None:
         assert channel.name in ("students", "alone")
         return
-    general = rows(dataset, found.general)
+    general = rows(dataset, result.general)
     values = {row[-1] for row in general}
     assert values
     for value in (*values, "<urn:nowhere>"):
-        form = parse_sparql(found.channel("alike", value).query)
+        form = parse_sparql(result.channel("alike", value).query)
         assert rows(dataset, form) == {row[:-1] for row in general if row[-1] == value}
 
 
@@ -96,11 +96,11 @@ def test_what_has_no_channels_alike(text):
 
 
 def test_a_constant_of_one_alternative_only_is_no_value():
-    found = varied(
+    result = varied(
         SepbmChannel("c", "SELECT ?x ?y { { ?x <urn:p> <urn:c> ; <urn:r> ?y } UNION { ?x <urn:q> ?y } }").form
     )
-    assert found.own is None
-    assert found.value == al.Var("y")
+    assert result.own is None
+    assert result.value == al.Var("y")
 
 
 def test_a_channel_is_a_select():

@@ -32,14 +32,14 @@ def kept(folder, strategy="incremental"):
 def test_the_exact_strategy_is_right_by_both_judges(tmp_path):
     kept(tmp_path)
     verdicts = judge(tmp_path, SMALL, JUDGING)
-    found = outcome(tmp_path, SMALL, JUDGING)
-    assert found.right
-    assert dict(found.verdicts) == verdicts
+    result = outcome(tmp_path, SMALL, JUDGING)
+    assert result.right
+    assert dict(result.verdicts) == verdicts
     assert {verdict.evaluator for verdict in verdicts.values()} == {"definition"}
     assert {verdict.judgement for verdict in verdicts.values()} == {Judgement.RIGHT}
-    total = score(found.analysis)
+    total = score(result.analysis)
     assert (total.missed, total.surplus, total.deferred, total.miscaused) == (0, 0, 0, 0)
-    assert total.due == sum(len(each.added) + len(each.removed) for each in SMALL.due())
+    assert total.due == sum(len(report.added) + len(report.removed) for report in SMALL.due())
     assert total.throughput.complete == len(SMALL.publications)
 
 
@@ -59,10 +59,10 @@ def test_what_is_not_told_is_missed_by_both(tmp_path):
     recordings.write(tmp_path, part, SMALL)
     recordings.write_facts(tmp_path, facts())
     verdicts = judge(tmp_path, SMALL, JUDGING)
-    found = outcome(tmp_path, SMALL, JUDGING)
-    assert not found.right
+    result = outcome(tmp_path, SMALL, JUDGING)
+    assert not result.right
     one = heard.heard[lost]
-    assert score(found.analysis).missed == len(one.added) + len(one.removed)
+    assert score(result.analysis).missed == len(one.added) + len(one.removed)
     assert [name for name in NAMES if verdicts[name].judgement is not Judgement.RIGHT] == [one.channel]
     assert verdicts[one.channel].precision == 1.0
 
@@ -80,6 +80,6 @@ def test_publications_that_took_effect_otherwise_are_known_by_number():
 
 def test_a_diagnosis_is_refused_by_name(tmp_path):
     kept(tmp_path)
-    found = read_run(tmp_path / recordings.CHANNELS / NAMES[0], parse)
+    parsed = read_run(tmp_path / recordings.CHANNELS / NAMES[0], parse)
     with pytest.raises(RefusedError, match="rows come and go in one answer"):
-        diagnose(found, facts())
+        diagnose(parsed, facts())

@@ -45,7 +45,7 @@ def until(done, seconds=20.0):
 
 def events(bench, address, count, **headers):
     """The first events: (id, kind, data)."""
-    found = []
+    results = []
     with bench.stream("GET", f"{address}/events", headers=headers) as answer:
         given = {"kind": "message", "id": ""}
         for text in answer.iter_lines():
@@ -53,11 +53,11 @@ def events(bench, address, count, **headers):
                 name, _, value = text.partition(": ")
                 given[{"event": "kind"}.get(name, name)] = value
             elif "data" in given:
-                found.append((given["id"], given["kind"], json.loads(given["data"])))
+                results.append((given["id"], given["kind"], json.loads(given["data"])))
                 given = {"kind": "message", "id": ""}
-                if len(found) == count:
+                if len(results) == count:
                     break
-    return found
+    return results
 
 
 def test_a_query_over_a_file_that_grows_is_answered_as_it_grows_and_ended(bench):
@@ -99,11 +99,11 @@ def test_held_answers_wait_while_query_and_source_go_on_and_come_later_in_order(
     bench.post("/live/streams/publish", data={"stream": IN, "elements": line(4000) + line(6000)})
     until(lambda: "2 answers wait" in bench.get(at).text)
     assert 'data-last="1"' in bench.get(at).text
-    found = events(bench, at, 1, **{"Last-Event-ID": "1"})
-    assert found == [("", "held", {})]
+    result = events(bench, at, 1, **{"Last-Event-ID": "1"})
+    assert result == [("", "held", {})]
     bench.post(f"{at}/release")
-    found = events(bench, at, 2, **{"Last-Event-ID": "1"})
-    assert [number for number, _, _ in found] == ["2", "3"]
+    result = events(bench, at, 2, **{"Last-Event-ID": "1"})
+    assert [number for number, _, _ in result] == ["2", "3"]
 
 
 def test_a_paused_source_is_not_read_until_it_is_resumed(bench):

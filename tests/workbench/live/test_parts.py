@@ -26,12 +26,12 @@ INTEGER = "^^<http://www.w3.org/2001/XMLSchema#integer>"
 
 def answers(*given, columns=("s", "n"), removed=()):
     """Answers of rows (subject, number), one a second."""
-    found = []
+    results = []
     for place, rows in enumerate(given, 1):
         added = tuple((f"<urn:{s}>", f'"{n}"{INTEGER}') for s, n in rows)
         line = encode_answer(Answer(columns, added, removed, instant=1000 * place)).rstrip(b"\n")
-        found.append(Numbered(place, line, len(line)))
-    return read_answers(found)
+        results.append(Numbered(place, line, len(line)))
+    return read_answers(results)
 
 
 def numbered_at(instant, value):
@@ -107,7 +107,7 @@ def test_thinning_keeps_ends_and_extremes():
     assert len(kept) <= 400
     assert (kept[0], kept[-1]) == (points[0], points[-1])
     for pick in (min, max):
-        assert pick(kept, key=lambda each: each[1]) == pick(points, key=lambda each: each[1])
+        assert pick(kept, key=lambda entry: entry[1]) == pick(points, key=lambda entry: entry[1])
 
 
 def test_rates_are_of_the_last_ten_seconds():
@@ -135,7 +135,7 @@ def test_rows_are_the_newest_and_terms_are_short():
     assert shown_cell(decimal) == ("23.4568", "23.456789012345678901")
     double = "^^<http://www.w3.org/2001/XMLSchema#double>"
     written = ("2.0E1", "1.5e-3", "1234567.891", "0.00001", "NaN")
-    assert [shown_cell(f'"{each}"{double}').text for each in written] == [
+    assert [shown_cell(f'"{item}"{double}').text for item in written] == [
         "20",
         "0.0015",
         "1234567.891",
@@ -145,7 +145,7 @@ def test_rows_are_the_newest_and_terms_are_short():
     assert shown_term('"text"@en') == "text @en"
     assert shown_term("<http://xmlns.com/foaf/0.1/name>") == "foaf:name"
     assert len(shown_term(f'"{"x" * 5000}"')) == 301
-    assert [shown_time(each) for each in (None, 2500, 1_795_000_000_000, 10**18)] == [
+    assert [shown_time(item) for item in (None, 2500, 1_795_000_000_000, 10**18)] == [
         "",
         "2.5 s",
         "2026-11-18 11:06:40",
@@ -154,7 +154,7 @@ def test_rows_are_the_newest_and_terms_are_short():
 
 
 @pytest.mark.parametrize(
-    ("host", "found", "why"),
+    ("host", "result", "why"),
     [
         ("a.example", ["93.184.216.34"], ""),
         ("localhost", ["127.0.0.1", "::1"], ""),
@@ -178,9 +178,9 @@ def test_rows_are_the_newest_and_terms_are_short():
         ("zone.example", ["fe80::1%eth0"], "link-local"),
     ],
 )
-def test_a_host_is_public_or_this_machine_or_typed_as_an_address(host, found, why):
+def test_a_host_is_public_or_this_machine_or_typed_as_an_address(host, result, why):
     if not why:
-        check_host(host, lambda _: found)
+        check_host(host, lambda _: result)
         return
     with pytest.raises(HostRefusedError, match=why):
-        check_host(host, lambda _: found)
+        check_host(host, lambda _: result)

@@ -36,10 +36,10 @@ STRATEGIES = [
 
 def bags(reports):
     """Instant -> the bags of rows sent at it."""
-    found = defaultdict(Counter)
+    counts = defaultdict(Counter)
     for instant, rows in reports:
-        found[instant][frozenset(rows.items())] += 1
-    return found
+        counts[instant][frozenset(rows.items())] += 1
+    return counts
 
 
 def said(reports):
@@ -49,7 +49,7 @@ def said(reports):
 
 def due(case, semantics):
     """The definition's reports, (instant, rows)."""
-    streamed = [each for each in case.stream if each.stream in case.query.streams]
+    streamed = [element for element in case.stream if element.stream in case.query.streams]
     t0 = origins(semantics, case.query.windows, first_time(streamed))[0]
     return said(expected(case.stream, case.query, semantics, case.advance, t0))
 
@@ -59,7 +59,7 @@ def changed(semantics):
     for control in CONTROLS:
         value = getattr(semantics, control.name)
         if control.name == "report":
-            others = [frozenset(each) for each in STRATEGIES]
+            others = [frozenset(item) for item in STRATEGIES]
         elif control.name == "r2s_able":
             others = [frozenset(R2S)]
         elif isinstance(value, bool):
@@ -141,13 +141,13 @@ def test_changing_a_field_changes_the_reports_that_the_definition_says(part):
 @pytest.mark.slow
 def test_every_case_opens_as_it_is():
     for case in CASES:
-        found = result(case_state(case))
-        assert found.troubles == (), case.name
-        assert found.stream.elements == case.stream
-        assert replace(found.query, name=None) == case.query
+        outcome = result(case_state(case))
+        assert outcome.troubles == (), case.name
+        assert outcome.stream.elements == case.stream
+        assert replace(outcome.query, name=None) == case.query
         semantics = as_printed(case.query, case.semantics, case_state(case).dialect)
-        assert replace(found.a.declared, name="") == replace(semantics, name="")
-        assert said(found.a.reports) == due(case, case.semantics)
+        assert replace(outcome.a.declared, name="") == replace(semantics, name="")
+        assert said(outcome.a.reports) == due(case, case.semantics)
 
 
 def test_every_case_has_an_address_of_its_own():
@@ -158,16 +158,16 @@ def test_every_case_has_an_address_of_its_own():
 
 def test_a_case_opens_beside_a_profile():
     case = CASES[0]
-    found = result(example(case.slug, "rspql"))
-    assert found.troubles == ()
-    assert found.b.declared.name == "rspql"
+    outcome = result(example(case.slug, "rspql"))
+    assert outcome.troubles == ()
+    assert outcome.b.declared.name == "rspql"
 
 
 def test_of_two_fields_that_differ_the_one_behind_each_difference_is_named():
     both = replace(FIRST, b={"profile": "rspql", "borders": "(o, c]", "t0": 5000})
-    found = result(both)
-    assert {pair.field for pair in found.pairs if pair.change is not ReportChange.SAME} == {"borders", "t0"}
-    vanished = next(pair for pair in found.pairs if pair.change is ReportChange.VANISHES)
+    outcome = result(both)
+    assert {pair.field for pair in outcome.pairs if pair.change is not ReportChange.SAME} == {"borders", "t0"}
+    vanished = next(pair for pair in outcome.pairs if pair.change is ReportChange.VANISHES)
     assert (vanished.instant, vanished.field) == (10_000, "t0")
     assert "no full window has come by 10,000 ms" in vanished.why
     periodic = result(replace(FIRST, b={"profile": "rspql", "report": ["periodic"], "period": 2500}))

@@ -39,7 +39,7 @@ def test_each_row_of_a_difference_has_its_reason(b, reason):
 
 def test_a_scope_holds_what_its_label_says():
     told = answer_json(found("0: a p b.\n2500: c p d.\n8000: e p f.", {"profile": "cqels"}, 12_000))
-    labels = {each["instant"]: each["windows"][0] for each in told["b"]["candidates"]}
+    labels = {entry["instant"]: entry["windows"][0] for entry in told["b"]["candidates"]}
     assert (labels[0]["scope"], labels[0]["triples"]) == ("[0, 0]", 1)
     assert (labels[2_500]["scope"], labels[2_500]["triples"]) == ("[0, 2,500]", 2)
 
@@ -47,4 +47,4 @@ def test_a_scope_holds_what_its_label_says():
 @pytest.mark.parametrize("name", sorted(PROFILES))
 def test_the_first_example_has_an_answer_under_every_profile_of_windows(name):
     trouble = result(replace(FIRST, b={"profile": name})).troubles
-    assert not [each.sentence for each in trouble if "RSTREAM" in each.sentence.upper()]
+    assert not [item.sentence for item in trouble if "RSTREAM" in item.sentence.upper()]

@@ -42,8 +42,8 @@ def bench(tmp_path_factory):
 
 def recorded(borders):
     """The answers of an engine with these borders to the first example."""
-    found = result(FIRST)
-    engine = found.b if borders == OPEN_CLOSED else found.a
+    outcome = result(FIRST)
+    engine = outcome.b if borders == OPEN_CLOSED else outcome.a
     return [Answer(engine.variables, report.rows, instant=report.due.instant) for report in engine.reports]
 
 
@@ -53,14 +53,14 @@ def lines(answers):
 
 
 def test_a_state_is_answered_as_json(bench):
-    found = bench.post("/evaluate", json=to_json(FIRST)).json()
-    assert found["errors"] == []
-    assert found["summary"] == "From A to B, of 4 reports 4 change."
-    assert [each["instant"] for each in found["differences"]] == [10_000, 15_000, 20_000, 25_000]
-    assert {each["field"] for each in found["differences"]} == {"borders"}
-    assert sorted(found["a"]["candidates"][0]["rows"]) == [["attic", "27"], ["hall", "22"], ["kitchen", "24"]]
-    assert "<svg" in found["html"]
-    assert bench.get("/", params={"s": found["link"]}, headers=HTML).text.count("≠ changes") == 4
+    document = bench.post("/evaluate", json=to_json(FIRST)).json()
+    assert document["errors"] == []
+    assert document["summary"] == "From A to B, of 4 reports 4 change."
+    assert [entry["instant"] for entry in document["differences"]] == [10_000, 15_000, 20_000, 25_000]
+    assert {entry["field"] for entry in document["differences"]} == {"borders"}
+    assert sorted(document["a"]["candidates"][0]["rows"]) == [["attic", "27"], ["hall", "22"], ["kitchen", "24"]]
+    assert "<svg" in document["html"]
+    assert bench.get("/", params={"s": document["link"]}, headers=HTML).text.count("≠ changes") == 4
 
 
 def test_the_page_works_without_script(bench):
@@ -78,8 +78,8 @@ def test_the_page_works_without_script(bench):
 def test_reports_are_files_of_what_was_typed(bench):
     form = {"query": FIRST.query, "stream": FIRST.stream, "advance": str(FIRST.advance), "second": "yes"}
     form |= {"a.profile": "rspql", "b.profile": "yasper"}
-    found = result(replace(FIRST, b={"profile": "yasper"}))
-    sides = [("A", found.a), ("B", found.b)]
+    outcome = result(replace(FIRST, b={"profile": "yasper"}))
+    sides = [("A", outcome.a), ("B", outcome.b)]
     answer = bench.post("/", data={**form, "do": "reports.csv"}, headers=HTML)
     assert answer.headers["content-disposition"] == 'attachment; filename="reports.csv"'
     rows = list(csv.DictReader(answer.text.splitlines()))
@@ -91,7 +91,7 @@ def test_reports_are_files_of_what_was_typed(bench):
         tuple(row[name] for name in ("semantics", "instant, ms", "rows", "room", "degrees")) for row in rows
     ] == expected
     assert rows[0]["windows, ms"] == "[0, 10,000)"
-    assert {row["difference"] for row in rows} == {*(str(pair.change) for pair in found.pairs), ""} - {"same"}
+    assert {row["difference"] for row in rows} == {*(str(pair.change) for pair in outcome.pairs), ""} - {"same"}
     for name, side in sides:
         text = bench.post("/", data={**form, "do": f"answers-{name.lower()}.jsonl"}, headers=HTML).text
         answers = [decode_answer(line) for line in text.splitlines()]
@@ -113,10 +113,10 @@ def test_every_example_is_listed_and_some_open(bench):
 
 def test_a_long_state_is_a_link_too(bench):
     stream = "\n".join(f"{n * 40}: room{n * 7919 % 997} degrees {n * 31 % 61}." for n in range(600))
-    found = bench.post("/evaluate?brief", json=to_json(FIRST) | {"stream": stream}).json()
-    assert set(found) >= {"html", "link", "places"}
-    assert "a" not in found
-    assert f"{599 * 40}: room" in bench.get("/", params={"s": found["link"]}, headers=HTML).text
+    document = bench.post("/evaluate?brief", json=to_json(FIRST) | {"stream": stream}).json()
+    assert set(document) >= {"html", "link", "places"}
+    assert "a" not in document
+    assert f"{599 * 40}: room" in bench.get("/", params={"s": document["link"]}, headers=HTML).text
 
 
 def test_hostile_text_stays_text(bench):
@@ -137,27 +137,29 @@ def test_what_is_too_large_or_no_state_is_refused(bench):
 
 def test_a_recording_is_diagnosed(bench):
     state = {**to_json(FIRST), "b": None, "recording": lines(recorded(OPEN_CLOSED))}
-    found = bench.post("/diagnose", json=state).json()
-    assert found["judgement"] == "wrong"
-    assert "(o, c]" in found["parts"][0]
-    second = result_of(bench, found["second"])
+    document = bench.post("/diagnose", json=state).json()
+    assert document["judgement"] == "wrong"
+    assert "(o, c]" in document["parts"][0]
+    second = result_of(bench, document["second"])
     assert second["b"]["semantics"]["borders"] == OPEN_CLOSED
     right = bench.post("/diagnose", json={**state, "recording": lines(recorded("[o, c)"))}).json()
     assert right["judgement"] == "right"
     typed = {name: state[name] for name in ("query", "stream", "recording")}
     form = {**typed, "advance": "25000", "a.profile": "rspql", "start": "a", "do": "diagnose"}
     page = bench.post("/", data=form)
-    assert unescape(found["headline"]) in unescape(page.text)
+    assert unescape(document["headline"]) in unescape(page.text)
     assert "line 1 of the recording" in bench.post("/diagnose", json={**state, "recording": "?"}).json()["trouble"]
 
 
 def test_a_search_that_takes_too_long_says_what_is_known_by_then(bench, monkeypatch):
     monkeypatch.setattr(recordings, "PATIENCE_S", -1)
     state = {**to_json(FIRST), "b": None, "recording": lines(recorded(OPEN_CLOSED))}
-    found = bench.post("/diagnose", json=state).json()
-    assert found["headline"] == "No model that was tried gives these answers."
-    assert found["proof"].startswith("The search ended after -1 s of CPU, before all models were tried; 4 of 4 reports")
-    assert [each["word"] for each in found["reports"]] == ["wrong"] * 4
+    document = bench.post("/diagnose", json=state).json()
+    assert document["headline"] == "No model that was tried gives these answers."
+    assert document["proof"].startswith(
+        "The search ended after -1 s of CPU, before all models were tried; 4 of 4 reports"
+    )
+    assert [entry["word"] for entry in document["reports"]] == ["wrong"] * 4
 
 
 def result_of(bench, link):
@@ -166,11 +168,11 @@ def result_of(bench, link):
 
 
 def test_a_run_of_the_folder_opens_and_no_other(bench, tmp_path):
-    found = result(FIRST)
-    header = RunHeader("mine", found.query, FIRST.query, "rspql", profile("rspql"), advanced_to=25_000, started=0)
+    outcome = result(FIRST)
+    header = RunHeader("mine", outcome.query, FIRST.query, "rspql", profile("rspql"), advanced_to=25_000, started=0)
     folder = bench.folder / "mine"
     folder.mkdir()
-    write(found.stream.elements, folder / "stream.parquet")
+    write(outcome.stream.elements, folder / "stream.parquet")
     write_run(folder, Run(header, tuple(recorded(OPEN_CLOSED)), ()), "stream.parquet")
     page = bench.get("/", params={"run": "mine"}, headers=HTML)
     assert page.status_code == 200

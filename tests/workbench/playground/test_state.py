@@ -64,7 +64,7 @@ def test_a_link_that_holds_no_state_is_refused_in_a_sentence(value, words):
 
 def test_a_form_without_script_is_the_same_state():
     form = {"query": ["q"], "stream": ["0: a p b.\r\n"], "advance": ["5,000"], "a.profile": ["csparql"]}
-    form |= {f"a.{each.name}": [next(iter(each.values), "")] for each in CONTROLS}
+    form |= {f"a.{entry.name}": [next(iter(entry.values), "")] for entry in CONTROLS}
     form |= {"a.borders": ["(o, c]"], "a.report": ["window close", "non-empty content"], "a.t0": ["7"]}
     form |= {"a.time_unit": ["1"], "a.notify_empty": ["no"], "second": ["yes"], "b.profile": ["rspql"], "b.tick": ["?"]}
     state = of_form({**form, "start": ["b"]})
@@ -158,9 +158,9 @@ def test_a_mistake_in_a_query_is_told_at_its_place(dialect):
 
 def test_mistakes_of_every_part_are_told_at_once():
     state = of_text(json.dumps({**to_json(FIRST), "stream": "x", "static": "x", "a": {"tick": "often"}}))
-    found = result(state)
-    assert sorted(trouble.where for trouble in found.troubles) == ["a", "static", "stream"]
-    assert found.a is None
+    outcome = result(state)
+    assert sorted(trouble.where for trouble in outcome.troubles) == ["a", "static", "stream"]
+    assert outcome.a is None
 
 
 @pytest.mark.slow
@@ -169,10 +169,10 @@ def test_a_query_that_would_join_for_hours_is_stopped(monkeypatch):
     patterns = " ".join(f"?a{n} ?b{n} ?c{n} ." for n in range(9))
     text = f"SELECT (COUNT(*) AS ?n) FROM STREAM <urn:s> [RANGE 90ms STEP 90ms] WHERE {{ {patterns} }}"
     stream = "\n".join(f"{n}: s{n} p o{n}." for n in range(60))
-    found = result(PlaygroundState(f"REGISTER QUERY q AS {text}", stream, advance=90))
-    assert "takes longer than it may" in found.troubles[0].sentence
+    outcome = result(PlaygroundState(f"REGISTER QUERY q AS {text}", stream, advance=90))
+    assert "takes longer than it may" in outcome.troubles[0].sentence
     monkeypatch.setattr("streamgauge.workbench.rooms.playground.result.SECONDS", 8.0)
-    tried = replace(found.state, advance=1, recording='{"vars": ["n"], "add": [], "instant": 90}')
+    tried = replace(outcome.state, advance=1, recording='{"vars": ["n"], "add": [], "instant": 90}')
     assert "joins may be too large" in diagnosis(result(tried)).trouble
 
 

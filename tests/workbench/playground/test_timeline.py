@@ -12,20 +12,20 @@ from streamgauge.workbench.rooms.playground.timeline import timeline
 
 
 def lanes(state):
-    found = timeline(result(state))
-    return found, {lane.name: lane for lane in found.lanes}
+    outcome = timeline(result(state))
+    return outcome, {lane.name: lane for lane in outcome.lanes}
 
 
 def test_shapes_stand_where_their_times_are():
-    found, by_name = lanes(FIRST)
-    scale = found.scale
-    each = (scale.right - scale.left) / (scale.last - scale.first)
+    outcome, by_name = lanes(FIRST)
+    scale = outcome.scale
+    item = (scale.right - scale.left) / (scale.last - scale.first)
     times = [0, 2500, 5000, 8000, 10_000, 14_000, 15_000, 21_000]
     assert (scale.first, scale.last) == (0, 25_000)
-    assert [shape.x for shape in by_name["elements"].shapes] == [round(scale.left + time * each, 1) for time in times]
+    assert [shape.x for shape in by_name["elements"].shapes] == [round(scale.left + time * item, 1) for time in times]
     window = by_name["windows-B"].shapes[1]
-    assert (window.x, window.borders) == (round(scale.left + 5000 * each, 1), "(]")
-    assert window.x + window.width == pytest.approx(scale.left + 15_000 * each, abs=0.2)
+    assert (window.x, window.borders) == (round(scale.left + 5000 * item, 1), "(]")
+    assert window.x + window.width == pytest.approx(scale.left + 15_000 * item, abs=0.2)
     assert window.members == (3, 4, 5, 6)
     assert "(5,000, 15,000] ms holds 5 triples" in window.title
     reports = by_name["reports-A"].shapes
@@ -34,10 +34,10 @@ def test_shapes_stand_where_their_times_are():
 
 
 def test_lanes_do_not_overlap_and_overlapping_windows_have_rows_of_their_own():
-    found, by_name = lanes(FIRST)
-    tops = [(lane.top, lane.top + lane.height) for lane in found.lanes]
+    outcome, by_name = lanes(FIRST)
+    tops = [(lane.top, lane.top + lane.height) for lane in outcome.lanes]
     assert all(end <= start for (_, end), (start, _) in pairwise(tops))
-    assert found.height >= tops[-1][1]
+    assert outcome.height >= tops[-1][1]
     windows = by_name["windows-A"].shapes
     for at, one in enumerate(windows):
         for other in windows[at + 1 :]:
@@ -60,9 +60,9 @@ def test_a_candidate_that_sends_nothing_says_why():
 
 
 def test_a_stream_without_elements_is_drawn():
-    found, by_name = lanes(PlaygroundState(FIRST.query, advance=10_000, a={"profile": "rspql"}))
+    outcome, by_name = lanes(PlaygroundState(FIRST.query, advance=10_000, a={"profile": "rspql"}))
     assert by_name["elements"].shapes == ()
-    assert (found.scale.first, found.scale.last) == (0, 10_000)
+    assert (outcome.scale.first, outcome.scale.last) == (0, 10_000)
 
 
 def test_what_has_no_room_is_drawn_in_bins_and_each_where_one_zooms_in():
@@ -78,8 +78,8 @@ def test_what_has_no_room_is_drawn_in_bins_and_each_where_one_zooms_in():
     reports = by_name["reports-A"].shapes
     assert any("with a difference" in shape.title for shape in reports)
     first, last = bins[30].span
-    found, by_name = lanes(replace(state, view=(first, last)))
-    assert (found.scale.first, found.scale.last, found.scale.whole) == (first, last, (0, 5_980))
+    outcome, by_name = lanes(replace(state, view=(first, last)))
+    assert (outcome.scale.first, outcome.scale.last, outcome.scale.whole) == (first, last, (0, 5_980))
     assert {shape.kind for shape in by_name["elements"].shapes} == {"element"}
     assert len(by_name["elements"].shapes) == int(bins[30].title.split()[0])
     windows = {name for shape in by_name["windows-A"].shapes for name in shape.scopes}

@@ -59,7 +59,7 @@ def found(runs):
 
 
 def test_every_condition_that_differs_is_named_and_no_other(found):
-    assert {(each.name, each.first, each.second) for each in found.asked} == {
+    assert {(entry.name, entry.first, entry.second) for entry in found.asked} == {
         ("query", "–", "another: below"),
         ("semantics time unit", "1,000 ms", "500 ms"),
         ("workload stations", str(build.right()[0].header.workload["stations"]), "7"),

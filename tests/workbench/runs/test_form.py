@@ -106,8 +106,8 @@ def test_each_key_of_the_file_has_its_field(key, name):
 
 def shown(page):
     """The sentences at the fields of a page."""
-    found = re.findall(r'id="([^"]*)-wrong">([^<]*)</p>', page.text)
-    return {name: unescape(sentence) for name, sentence in found}
+    matches = re.findall(r'id="([^"]*)-wrong">([^<]*)</p>', page.text)
+    return {name: unescape(sentence) for name, sentence in matches}
 
 
 WRONG = [

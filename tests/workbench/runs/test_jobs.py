@@ -65,7 +65,7 @@ def test_a_watch_ends_with_the_job_and_when_the_workbench_is_told_to_stop(tmp_pa
     runs_room = RunsRoom(place)
 
     async def told(look):
-        return [each async for each in runs_room._told(SimpleNamespace(look=look))]
+        return [item async for item in runs_room._told(SimpleNamespace(look=look))]
 
     first, second, last = asyncio.run(told(lambda: next(looks)))
     assert first.startswith(b"event: progress\n")
@@ -84,19 +84,19 @@ def test_a_watch_ends_with_the_job_and_when_the_workbench_is_told_to_stop(tmp_pa
 
 def until(seen):
     end = time.monotonic() + WAIT_S
-    while not (found := seen()):
+    while not (result := seen()):
         assert time.monotonic() < end, "it did not come in time"
         time.sleep(0.1)
-    return found
+    return result
 
 
 def engines(pid):
     """The engine's process below a job's."""
-    found = []
+    results = []
     for child in psutil.Process(pid).children(recursive=True):
         with suppress(psutil.Error):
-            found += [child] if "streamgauge.harness.host" in child.cmdline() else []
-    return found
+            results += [child] if "streamgauge.harness.host" in child.cmdline() else []
+    return results
 
 
 @pytest.mark.server

@@ -107,9 +107,9 @@ def test_runs_are_found_at_any_depth_and_experiments_by_their_tables(runs):
         '[workload]\nname = "weather"\n[query]\nname = "select"\n[[engine]]\nname = "live"'
     )
     (runs / "pyproject.toml").write_text('[project]\nname = "x"')
-    found = find(runs)
-    assert found.experiments == ("weather.toml",)
-    assert set(found.runs) == {"elsewhere/recorded", *(f"runs/hot/{name}" for name in ("right", "wrong", "failed"))}
+    result = find(runs)
+    assert result.experiments == ("weather.toml",)
+    assert set(result.runs) == {"elsewhere/recorded", *(f"runs/hot/{name}" for name in ("right", "wrong", "failed"))}
 
 
 @pytest.mark.slow

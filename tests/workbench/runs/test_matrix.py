@@ -21,16 +21,16 @@ LINES = [
 
 
 def test_a_cell_has_the_outcome_of_its_runs_and_leads_to_them():
-    found = matrix(LINES, MatrixRequest())
-    assert found.columns == ["weather, stations 2", "weather, stations 10", "–"]
-    first = found.cells["live as csparql", "weather, stations 2"]
+    result = matrix(LINES, MatrixRequest())
+    assert result.columns == ["weather, stations 2", "weather, stations 10", "–"]
+    first = result.cells["live as csparql", "weather, stations 2"]
     assert (first.count, first.right, first.icon) == (2, 1, "wrong")
     assert first.words == ["precision 40%", "20 ms"]
     assert first.address == "/runs/compare?run=a&run=b"
-    late = found.cells["live as csparql", "weather, stations 10"]
+    late = result.cells["live as csparql", "weather, stations 10"]
     assert (late.right, late.icon, late.address) == (1, "late", "/runs/run/c")
-    assert found.cells[" as ", "–"].icon == "missed"
-    assert found.left_out == 0
+    assert result.cells[" as ", "–"].icon == "missed"
+    assert result.left_out == 0
 
 
 def test_rows_and_columns_are_of_two_different_things():

@@ -40,8 +40,8 @@ def test_every_plot_of_the_saved_page_is_drawn_when_it_is_asked_for(client, page
     saved = client.get(f"{PLACE}?saved=1")
     assert "attachment" in saved.headers["content-disposition"]
     assert "<script" not in saved.text
-    drawn = [client.get(each) for each in asked]
-    assert [each.text for each in drawn] == re.findall(r'<svg class="plot .*?</svg>', saved.text, re.DOTALL)
+    drawn = [client.get(item) for item in asked]
+    assert [item.text for item in drawn] == re.findall(r'<svg class="plot .*?</svg>', saved.text, re.DOTALL)
     assert len(asked) == 22
 
 
@@ -52,7 +52,7 @@ def test_each_plot_is_given_as_svg_png_pdf_csv_and_latex_and_the_runs_as_tables(
     assert picture.content.startswith(b"\x89PNG")
     assert paper.content.startswith(b"%PDF")
     assert r"\begin{axis}" in latex.text
-    tables = [client.get(each).text for each in re.findall(r'<a href="([^"]*)" download="runs\.\w+"', page)]
+    tables = [client.get(item).text for item in re.findall(r'<a href="([^"]*)" download="runs\.\w+"', page)]
     assert [table.split(",")[0].split("{")[0] for table in tables] == ["engine", r"\begin"]
     lines = list(csv.DictReader(io.StringIO(numbers.text)))
     delays = [window.delay for window in build.wrong()[1].windows if window.delay is not None]

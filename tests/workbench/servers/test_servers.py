@@ -68,14 +68,14 @@ def remembering():
 @contextmanager
 def app_served(app):
     """The address of a server of an application."""
-    said = []
-    server = Serving(app, "127.0.0.1", 0, lambda: None, said.append)
+    messages = []
+    server = Serving(app, "127.0.0.1", 0, lambda: None, messages.append)
     thread = threading.Thread(target=server.run)
     thread.start()
     try:
-        while not said:
+        while not messages:
             thread.join(0.01)
-        yield said[0].rstrip("/")
+        yield messages[0].rstrip("/")
     finally:
         server.stop()
         thread.join()
@@ -87,7 +87,7 @@ def name(bench, kind, address, token=""):
 
 
 def events(bench, address, count, after):
-    found, kind, number = [], "message", ""
+    result, kind, number = [], "message", ""
     with bench.stream("GET", f"{address}events", params={"after": after}) as answer:
         for text in answer.iter_lines():
             key, _, value = text.partition(": ")
@@ -96,11 +96,11 @@ def events(bench, address, count, after):
             elif key == "id":
                 number = value
             elif key == "data":
-                found.append((number, kind, json.loads(value)))
+                result.append((number, kind, json.loads(value)))
                 kind = "message"
-                if len(found) == count:
+                if len(result) == count:
                     break
-    return found
+    return result
 
 
 def alert(page):

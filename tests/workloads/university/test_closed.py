@@ -106,13 +106,13 @@ def test_closure_and_answers_on_spark_are_the_published_ones(spark, counts, univ
     published, rules = counts[f"LUBM({universities},0)"], read_rules(read_triples(UNIVERSITY.ONTOLOGY))
     table = UNIVERSITY.generate(spark, 0, universities=universities)
     facts = table.selectExpr("subject", "predicate", "object", "0 lo", "0 hi").persist(StorageLevel.DISK_ONLY)
-    found = entailed(spark, facts, rules).persist(StorageLevel.MEMORY_AND_DISK)
-    assert found.count() == published["closure"]
-    ours = dict(by_spark(spark, found))
-    columns = found.select("subject", "predicate", "object").toArrow().to_pydict().values()
+    result = entailed(spark, facts, rules).persist(StorageLevel.MEMORY_AND_DISK)
+    assert result.count() == published["closure"]
+    ours = dict(by_spark(spark, result))
+    columns = result.select("subject", "predicate", "object").toArrow().to_pydict().values()
     assert ours == dict(by_broker(zip(*columns, strict=True)))
     assert {str(int(name[1:])): len(rows) for name, rows in ours.items()} == published["with_inference"]
-    found.unpersist()
+    result.unpersist()
     facts.unpersist()
 
 
@@ -128,7 +128,7 @@ def test_our_ontology_says_what_the_published_one_does(shared_data, extent):
 def alike(rule):
     """A rule whatever the names of its variables and of the ontology's blank nodes."""
     numbers: dict = {}
-    nodes = [node for each in (*rule.body, rule.head) for node in (each.subject, each.predicate, each.object)]
+    nodes = [node for item in (*rule.body, rule.head) for node in (item.subject, item.predicate, item.object)]
     return tuple(
         numbers.setdefault(node, len(numbers)) if not isinstance(node, str) or node.startswith("_:") else node
         for node in nodes
@@ -150,8 +150,8 @@ def test_the_full_closure_of_the_extended_data_set_is_the_one_that_sepbm_counts(
 def test_generated_with_what_follows(tmp_path):
     out = tmp_path / "full.nt"
     command = ["generate", "university", "--format", "ntriples", "--closure", "full", "--out", str(out)]
-    made = CliRunner().invoke(app, command)
-    assert made.exit_code == 0, made.output
+    runner = CliRunner().invoke(app, command)
+    assert runner.exit_code == 0, runner.output
     lines = out.read_bytes().splitlines()
     assert len(lines) == len(set(lines)) == 166_278
     assert lines == sorted(lines)
@@ -171,8 +171,8 @@ def closed_by_command(tmp_path, master):
     small = {"stations": "1", "duration": "3s"}
     options = [word for name, value in small.items() for word in (f"--{name}", value)]
     command = ["generate", "weather", "--format", "ntriples", "--closure", "rules", "--ontology", str(ontology)]
-    made = CliRunner().invoke(app, [*command, *options, *master, "--out", str(out)])
-    assert made.exit_code == 0, made.output
+    runner = CliRunner().invoke(app, [*command, *options, *master, "--out", str(out)])
+    assert runner.exit_code == 0, runner.output
     table = load("weather").plan(0, **small).table().select(["subject", "predicate", "object"])
     explicit = set(zip(*table.to_pydict().values(), strict=True))
     expected = closure(read_rules(read_triples(ontology)), explicit)
@@ -181,7 +181,7 @@ def closed_by_command(tmp_path, master):
 
 
 @pytest.mark.parametrize(
-    ("workload", "options", "said"),
+    ("workload", "options", "message"),
     [
         ("university", ["--closure", "some"], "choose from rules, full"),
         ("university", ["--closure", "rules", "--format", "parquet"], "--format ntriples"),
@@ -190,11 +190,11 @@ def closed_by_command(tmp_path, master):
         ("weather", ["--closure", "rules"], "no ontology"),
     ],
 )
-def test_what_cannot_be_closed_is_refused(tmp_path, workload, options, said):
+def test_what_cannot_be_closed_is_refused(tmp_path, workload, options, message):
     command = ["generate", workload, "--format", "ntriples", "--out", str(tmp_path / "out.nt"), *options]
-    made = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
-    assert made.exit_code == 2
-    assert said in made.output
+    runner = CliRunner().invoke(app, command, env={"COLUMNS": "200"})
+    assert runner.exit_code == 2
+    assert message in runner.output
 
 
 def test_an_ontology_outside_the_rules_is_refused_by_axiom(tmp_path):

@@ -30,7 +30,7 @@ EXTENDED = {2: 287_421, 10: 1_591_802}
 
 
 def statements(universities, seed=0, names="no", first=0):
-    return [triple for n in range(first, first + universities) for said in described(n, seed, names) for triple in said]
+    return [triple for n in range(first, first + universities) for item in described(n, seed, names) for triple in item]
 
 
 def digest(triples):
@@ -44,36 +44,36 @@ def plain(request):
 
 
 def sizes(*quick, prove):
-    return pytest.mark.parametrize("plain", [*quick, *(pytest.param(each, marks=pytest.mark.prove) for each in prove)],
+    return pytest.mark.parametrize("plain", [*quick, *(pytest.param(item, marks=pytest.mark.prove) for item in prove)],
                                    indirect=True)  # fmt: skip
 
 
 @pytest.mark.slow
 @sizes(1, 2, prove=(5, 10))
 def test_the_published_data(plain):
-    universities, found = plain
-    assert len(found) == WRITTEN[universities]
-    assert digest(found) == HASHES[universities]
+    universities, result = plain
+    assert len(result) == WRITTEN[universities]
+    assert digest(result) == HASHES[universities]
 
 
 def test_the_reference_counts_are_those():
     counts = SHARED / "data/lubm/counts.json"
     if not counts.exists():
         pytest.skip("the reference data ../shared/data/lubm is not here")
-    for name, found in json.loads(counts.read_text()).items():
+    for name, result in json.loads(counts.read_text()).items():
         size = int(name[5:].partition(",")[0])
-        assert (found["statements"], found["sha256"]) == (WRITTEN[size], HASHES[size])
+        assert (result["statements"], result["sha256"]) == (WRITTEN[size], HASHES[size])
 
 
 @pytest.mark.slow
 @sizes(2, prove=(10,))
 def test_three_more_statements_for_each_person(plain):
     universities, there = plain
-    found, before = set(statements(universities, names="own")), set(there)
+    result, before = set(statements(universities, names="own")), set(there)
     people = {s for s, p, _ in before if p == ub("emailAddress")}
-    assert len(found) == len(before) + 3 * len(people) == EXTENDED[universities]
+    assert len(result) == len(before) + 3 * len(people) == EXTENDED[universities]
     by = {name: {} for name in (ub("name"), *map(foaf, ("firstName", "surname", "mbox")))}
-    for s, p, o in found:
+    for s, p, o in result:
         if p in by:
             by[p][s] = o
     names = by.pop(ub("name"))
@@ -119,7 +119,7 @@ def test_the_stream_says_what_is_said_of_each_resource():
 
 @pytest.mark.prove
 @pytest.mark.parametrize(
-    ("universities", "seed", "first", "names"), [(3, *each) for each in [(5, 2, "own"), *ELSEWHERE]]
+    ("universities", "seed", "first", "names"), [(3, *item) for item in [(5, 2, "own"), *ELSEWHERE]]
 )
 def test_rows_do_not_depend_on_where_they_are_made(spark, universities, seed, first, names):
     workload = load("university")
@@ -141,8 +141,8 @@ def test_a_second_session_of_a_jvm_makes_universities(spark):
 @pytest.mark.slow
 def test_generated_as_ntriples(tmp_path):
     out = tmp_path / "lubm.nt"
-    made = CliRunner().invoke(app, ["generate", "university", "--format", "ntriples", "--out", str(out)])
-    assert made.exit_code == 0, made.output
+    runner = CliRunner().invoke(app, ["generate", "university", "--format", "ntriples", "--out", str(out)])
+    assert runner.exit_code == 0, runner.output
     assert sha256(out.read_bytes()).hexdigest() == HASHES[1]
 
 

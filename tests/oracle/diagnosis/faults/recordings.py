@@ -43,9 +43,9 @@ def with_rows(run: Run, rows: Iterable[Iterable[tuple[str, ...]]]) -> Run:
 
 def diagnosed(run: Run, text: str) -> Diagnosis:
     """The diagnosis of a run on a stream in the tests' notation; it must be exact."""
-    found = diagnose(run, elements(text))
-    assert found.exact, (found.distance, found.models)
-    return found
+    result = diagnose(run, elements(text))
+    assert result.exact, (result.distance, result.models)
+    return result
 
 
 def elements(text: str) -> tuple[StreamElement, ...]:
@@ -53,9 +53,9 @@ def elements(text: str) -> tuple[StreamElement, ...]:
     return tuple(stream(text))
 
 
-def best(found: Diagnosis) -> list[str]:
+def best(result: Diagnosis) -> list[str]:
     """The names of the models that are equally good as the first, it included."""
-    return [" + ".join(part.name for part in model) for model in found.models[: found.equal]]
+    return [" + ".join(part.name for part in model) for model in result.models[: result.equal]]
 
 
 def rows_of(answers: Iterable[Answer]) -> list[tuple[tuple[str | None, ...], ...]]:

@@ -48,10 +48,10 @@ def test_a_start_that_moves_with_each_answer_is_the_same_as_another_slide():
     """After each answer t0 is 5 ms later: the k-th window is [10 k + 5 k, 10 k + 5 k + 10)."""
     run = recording(TEXT, QUERY, advance=120)
     moved = [rows([held(15 * k, 15 * k + 10)])[0] for k in range(8)]
-    answers = [replace(run.answers[0], added=tuple(each)) for each in moved]
-    found = diagnosed(replace(run, answers=tuple(answers)), TEXT)
-    assert best(found) == ["window is RANGE 10 ms, SLIDE 15 ms"]
-    assert "when t0 moves 5 ms on with each answer" in found.models[0][0].sentence
+    answers = [replace(run.answers[0], added=tuple(item)) for item in moved]
+    diagnosis = diagnosed(replace(run, answers=tuple(answers)), TEXT)
+    assert best(diagnosis) == ["window is RANGE 10 ms, SLIDE 15 ms"]
+    assert "when t0 moves 5 ms on with each answer" in diagnosis.models[0][0].sentence
 
 
 @pytest.mark.parametrize("newest", [True, False])
@@ -60,13 +60,13 @@ def test_the_newest_or_oldest_value_of_each_subject_is_named(newest):
 
     def kept(content):
         chosen = {}
-        for each in content if newest else reversed(content):
-            chosen[each[0]] = each
+        for entry in content if newest else reversed(content):
+            chosen[entry[0]] = entry
         return list(chosen.values())
 
-    found = diagnosed(with_rows(run, rows(kept(held(start, start + 20)) for start in range(0, 120, 20))), TEXT)
+    diagnosis = diagnosed(with_rows(run, rows(kept(held(start, start + 20)) for start in range(0, 120, 20))), TEXT)
     which = "newest" if newest else "oldest"
-    assert best(found) == [f"{which} per subject only", f"{which} per subject and predicate only"]
+    assert best(diagnosis) == [f"{which} per subject only", f"{which} per subject and predicate only"]
 
 
 @pytest.mark.parametrize(("slide", "newest", "cap"), half(product([20, 10], [True, False], [2, 3, 5])))
@@ -74,8 +74,10 @@ def test_a_window_capped_at_n_elements_is_named(cap, newest, slide):
     run = recording(TEXT, QUERY, window=(20, slide), advance=120)
     closes = range(20, 121, slide)
     contents = [held(close - 20, close) for close in closes]
-    found = diagnosed(with_rows(run, rows(content[-cap:] if newest else content[:cap] for content in contents)), TEXT)
-    assert f"window capped at the {'newest' if newest else 'oldest'} {cap} elements" in best(found)
+    diagnosis = diagnosed(
+        with_rows(run, rows(content[-cap:] if newest else content[:cap] for content in contents)), TEXT
+    )
+    assert f"window capped at the {'newest' if newest else 'oldest'} {cap} elements" in best(diagnosis)
 
 
 def test_a_window_capped_at_n_triples_is_named_where_elements_differ_in_size():
@@ -86,17 +88,17 @@ def test_a_window_capped_at_n_triples_is_named_where_elements_differ_in_size():
         every = [v for t in TIMES if start <= t < start + 20 for v in ([t, t + 100] if t % 2 else [t])]
         return [(_value(v),) for v in every[-4:]]
 
-    found = diagnosed(with_rows(run, map(values, range(0, 120, 20))), text)
-    assert "window capped at the newest 4 triples" in best(found)
+    diagnosis = diagnosed(with_rows(run, map(values, range(0, 120, 20))), text)
+    assert "window capped at the newest 4 triples" in best(diagnosis)
 
 
 def test_a_buffer_that_takes_nothing_in_while_it_is_full_is_named():
     run = recording(TEXT, QUERY, window=(20, 10), advance=120)
     kept = []
-    for each in held(0, 120):
-        if sum(each[1] - other[1] < 20 for other in kept) < 3:
-            kept.append(each)
-    contents = [[each for each in kept if close - 20 <= each[1] < close] for close in range(20, 121, 10)]
+    for entry in held(0, 120):
+        if sum(entry[1] - other[1] < 20 for other in kept) < 3:
+            kept.append(entry)
+    contents = [[entry for entry in kept if close - 20 <= entry[1] < close] for close in range(20, 121, 10)]
     assert "full at 3 elements" in best(diagnosed(with_rows(run, rows(contents)), TEXT))
 
 
@@ -107,16 +109,16 @@ def test_a_clock_that_drifts_is_named(percent, named):
     run = recording(TEXT, QUERY, advance=120, named=named)
     rate = 1 + percent / 100
     contents = [
-        [each for each in held(0, 120) if close - 10 <= int(each[1] * rate + 1e-9) < close]
+        [entry for entry in held(0, 120) if close - 10 <= int(entry[1] * rate + 1e-9) < close]
         for close in range(10, int(120 * rate + 1e-9) + 1, 10)
     ]
     answers = [replace(run.answers[0], added=tuple(row)) for row in rows(contents)]
     if named:
         answers = [replace(answer, instant=10 * n, scope=None) for n, answer in enumerate(answers, 1)]
-    found = diagnosed(replace(run, answers=tuple(answers)), TEXT)
-    assert best(found)
-    assert all(name.startswith(("clock ", "each window ")) for name in best(found))
-    assert any(name.endswith("fast" if percent > 0 else "slow") for name in best(found))
+    diagnosis = diagnosed(replace(run, answers=tuple(answers)), TEXT)
+    assert best(diagnosis)
+    assert all(name.startswith(("clock ", "each window ")) for name in best(diagnosis))
+    assert any(name.endswith("fast" if percent > 0 else "slow") for name in best(diagnosis))
 
 
 @pytest.mark.slow
@@ -124,8 +126,10 @@ def test_a_clock_that_drifts_is_named(percent, named):
 def test_windows_that_close_a_little_later_each_time_are_named(late):
     run = recording(TEXT, QUERY, window=(20, 10), advance=120, named=True)
     contents = [held(k * 10 + k * late, k * 10 + k * late + 20) for k in range(11)]
-    found = diagnosed(with_rows(run, rows(contents)), TEXT)
-    assert any(name.startswith(f"each window {abs(late)} ms {'late' if late > 0 else 'early'}") for name in best(found))
+    diagnosis = diagnosed(with_rows(run, rows(contents)), TEXT)
+    assert any(
+        name.startswith(f"each window {abs(late)} ms {'late' if late > 0 else 'early'}") for name in best(diagnosis)
+    )
 
 
 @pytest.mark.parametrize("r2s", [R2S.ISTREAM, R2S.DSTREAM])

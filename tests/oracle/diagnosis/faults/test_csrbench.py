@@ -44,10 +44,12 @@ def recorded(data: Path, engine: str, query: int) -> Run:
     file = data / f"csrbench/answers/2013-head/{engine}-answer-{query}.json"
     for one in json.loads(file.read_text())["relations"]:
         names = tuple(one["head"]["vars"])
-        rows = (each["binding"] for each in one["results"]["bindings"])
+        rows = (entry["binding"] for entry in one["results"]["bindings"])
         answers.append(Answer(names, tuple(tuple(term(row[name]) for name in names) for row in rows)))
-    asked = parse(text)
-    header = RunHeader(engine, asked, text, "rspql", PROFILES[engine], horizon(file)(asked, 33_000), 0)
+    continuous_query = parse(text)
+    header = RunHeader(
+        engine, continuous_query, text, "rspql", PROFILES[engine], horizon(file)(continuous_query, 33_000), 0
+    )
     return Run(header, tuple(answers), ())
 
 
@@ -64,17 +66,17 @@ FAILING = {
 @pytest.mark.prove
 @pytest.mark.parametrize(("engine", "query"), FAILING, ids=lambda value: str(value))
 def test_a_failing_cell_comes_out_exactly(shared_data, elements, engine, query):
-    found = explained(recorded(shared_data, engine, query), elements)
-    assert found.diagnosis.exact
-    assert found.diagnosis.differs > 0
-    assert FAILING[engine, query] in [{part.name for part in model} for model in found.diagnosis.models]
-    assert worked(found) is not None
+    explanation = explained(recorded(shared_data, engine, query), elements)
+    assert explanation.diagnosis.exact
+    assert explanation.diagnosis.differs > 0
+    assert FAILING[engine, query] in [{part.name for part in model} for model in explanation.diagnosis.models]
+    assert worked(explanation) is not None
 
 
 @pytest.mark.prove
 def test_cqels_does_not_look_at_one_side_of_query_7(shared_data, elements):
-    found = explained(recorded(shared_data, "cqels", 7), elements)
-    (model,) = found.diagnosis.models
+    explanation = explained(recorded(shared_data, "cqels", 7), elements)
+    (model,) = explanation.diagnosis.models
     assert [part.name for part in model] == ["join side ?ob does not constrain"]
 
 

@@ -28,7 +28,7 @@ def test_an_engine_that_minds_another_bound_is_named(taken, name):
     assert len(stream(text_of(taken))) == len(taken)
     right = recording(DISORDERED, QUERY, semantics=BOUNDED, advance=60)
     wrong = recording(text_of(taken), QUERY, semantics=BOUNDED, advance=60)
-    found = diagnose(replace(right, answers=wrong.answers), elements(DISORDERED))
-    assert found.exact
-    assert name in best(found)
+    result = diagnose(replace(right, answers=wrong.answers), elements(DISORDERED))
+    assert result.exact
+    assert name in best(result)
     assert diagnose(right, elements(DISORDERED)).models == ()

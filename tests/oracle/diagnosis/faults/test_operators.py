@@ -20,8 +20,8 @@ QUERIES = {
 @pytest.mark.parametrize(("declared", "used"), [(">=", ">"), (">", ">="), ("<", "<=")])
 def test_a_comparison_with_another_operator_is_named_wherever_it_stands(place, declared, used):
     run = recording(TEXT, QUERIES[place] % declared, QUERIES[place] % used)
-    found = diagnosed(run, TEXT)
-    assert any(part.name.startswith(f"{used} for {declared}: ") for (part, *_others) in found.models)
+    diagnosis = diagnosed(run, TEXT)
+    assert any(part.name.startswith(f"{used} for {declared}: ") for (part, *_others) in diagnosis.models)
 
 
 @pytest.mark.parametrize(("declared", "used"), [("=", "!="), ("!=", "<"), ("<=", "="), (">", "<"), ("=", ">=")])

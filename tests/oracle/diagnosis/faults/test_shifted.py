@@ -66,7 +66,7 @@ def test_elements_that_no_pattern_matches_do_not_tell_windows_apart():
     """Each window's least shift ends at another unmatched element; one shift is still as far as each of theirs."""
     unmatched = [(t, f"{t}: x{t} q y.") for t in range(0, 6000, 7) if t % 37]
     matched = [(t, f"{t}: s{t} p o{t}.") for t in range(0, 6000, 37)]
-    text = " | ".join(each for _, each in sorted([*unmatched, *matched]))
+    text = " | ".join(item for _, item in sorted([*unmatched, *matched]))
     run = recorded(text=text)
     shifted = answering(run, [(k * 1000 + 50, (k + 1) * 1000 + 50) for k in range(6)])
     (name,) = names(shifted, text)

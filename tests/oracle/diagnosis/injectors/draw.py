@@ -47,18 +47,18 @@ def right_answers(world: World) -> list[Told]:
     """What the definition gives at every start that the semantics allows."""
     query = world.query()
     starts = origins(world.semantics, query.windows, world.elements[0].time)
-    found = (expected(world.elements, query, world.semantics, world.advanced_to, t0) for t0 in starts)
-    return [[(report.due.instant, list(report.rows)) for report in reports] for reports in found]
+    result = (expected(world.elements, query, world.semantics, world.advanced_to, t0) for t0 in starts)
+    return [[(report.due.instant, list(report.rows)) for report in reports] for reports in result]
 
 
 def same(world: World, left: Told, right: Told, named: bool) -> bool:
     """Whether two tellings are recorded alike."""
     if named:
-        left, right = (sorted(each, key=lambda one: one[0]) for each in (left, right))
+        left, right = (sorted(item, key=lambda one: one[0]) for item in (left, right))
     if world.semantics.grain is Grain.ROW:
         if not named:
-            left, right = ([(0, [row for _, rows in each for row in rows])] for each in (left, right))
-        left, right = ([one for one in each if one[1]] for each in (left, right))
+            left, right = ([(0, [row for _, rows in item for row in rows])] for item in (left, right))
+        left, right = ([one for one in item if one[1]] for item in (left, right))
     return len(left) == len(right) and all(
         Counter(a[1]) == Counter(b[1]) and (not named or a[0] == b[0]) for a, b in zip(left, right, strict=True)
     )
@@ -71,7 +71,7 @@ def draw(seed: int, faults: int) -> Case | None:
 
 def draw_one(fault: str, first: int = 0) -> Case:
     """A case of one fault, by its injector's name: the first seed from ``first`` on at which it applies."""
-    (inject,) = (each for each in (*ENGINE, *REPORTS) if each.__name__ == fault)
+    (inject,) = (item for item in (*ENGINE, *REPORTS) if item.__name__ == fault)
     cases = (draw_with(Random(seed), lambda rng: [inject]) for seed in count(first))
     return next(case for case in cases if case is not None)
 

@@ -28,7 +28,7 @@ def partial_head(rng, world, shape):
 
 
 def operator(rng, world, shape):
-    others = [each for each in CQL if each is not world.semantics.r2s]
+    others = [item for item in CQL if item is not world.semantics.r2s]
     return _semantics(world, r2s=rng.choice(others), r2s_able=frozenset(CQL))
 
 
@@ -197,7 +197,7 @@ def comparison(rng, world, shape):
     if not places:
         return None
     place = rng.choice(places)
-    other = rng.choice([each for each in ("<", "<=", "=", "!=", ">=", ">") if each != place[1]])
+    other = rng.choice([item for item in ("<", "<=", "=", "!=", ">=", ">") if item != place[1]])
     return _text(world, f"{world.text[: place.start()]} {other} {world.text[place.end() :]}")
 
 
@@ -366,7 +366,7 @@ def lost_between(rng, reports, world):
 
 def twice(rng, reports, world):
     again = set(rng.sample(range(len(reports)), _few(rng, reports)))
-    return [each for i, one in enumerate(reports) for each in ([one, one] if i in again else [one])]
+    return [item for i, one in enumerate(reports) for item in ([one, one] if i in again else [one])]
 
 
 def stale(rng, reports, world):
@@ -378,9 +378,9 @@ def swapped(rng, reports, world):
     if world.semantics.grain is Grain.ROW:
         return None
     at = rng.randrange(len(reports) - 1)
-    found = list(reports)
-    found[at], found[at + 1] = found[at + 1], found[at]
-    return found
+    results = list(reports)
+    results[at], results[at + 1] = results[at + 1], results[at]
+    return results
 
 
 def merged(rng, reports, world):
@@ -396,23 +396,23 @@ def delayed(rng, reports, world):
 
 
 def rows_lost(rng, reports, world):
-    found = [(instant, list(rows)) for instant, rows in reports]
-    full = [i for i, (_, rows) in enumerate(found) if rows]
+    results = [(instant, list(rows)) for instant, rows in reports]
+    full = [i for i, (_, rows) in enumerate(results) if rows]
     if not full:
         return None
     for i in rng.sample(full, min(len(full), _few(rng, reports))):
-        found[i][1].pop(rng.randrange(len(found[i][1])))
-    return found
+        results[i][1].pop(rng.randrange(len(results[i][1])))
+    return results
 
 
 def rows_twice(rng, reports, world):
-    found = [(instant, list(rows)) for instant, rows in reports]
-    full = [i for i, (_, rows) in enumerate(found) if rows]
+    results = [(instant, list(rows)) for instant, rows in reports]
+    full = [i for i, (_, rows) in enumerate(results) if rows]
     if not full:
         return None
     for i in rng.sample(full, min(len(full), _few(rng, reports))):
-        found[i][1].append(rng.choice(found[i][1]))
-    return found
+        results[i][1].append(rng.choice(results[i][1]))
+    return results
 
 
 def _few(rng: Random, reports: Told) -> int:

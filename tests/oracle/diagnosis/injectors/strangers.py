@@ -39,11 +39,11 @@ def values_as_their_difference_to_the_first_row(world: World) -> Told:
 
 
 def values_as_running_totals(world: World) -> Told:
-    total, found = Decimal(0), []
+    total, result = Decimal(0), []
     for _, at, rows in _told(world):
         total += sum(map(_value, rows), Decimal(0))
-        found.append((at, _valued(rows, lambda _value, total=total: total)))
-    return found
+        result.append((at, _valued(rows, lambda _value, total=total: total)))
+    return result
 
 
 def values_capped_at_70(world: World) -> Told:
@@ -93,7 +93,7 @@ def blackouts_of_two_seconds(world: World) -> Told:
 
 def every_other_observation_of_a_window(world: World) -> Told:
     """Each window samples its own content: its second, fourth, ... observation is skipped."""
-    return _holding(world, lambda _n, _at, inside: [each for n, each in enumerate(inside) if n // 4 % 2 == 0])
+    return _holding(world, lambda _n, _at, inside: [item for n, item in enumerate(inside) if n // 4 % 2 == 0])
 
 
 def windows_of_two_sizes_in_turn(world: World) -> Told:
@@ -124,9 +124,9 @@ def one_sensor_is_four_seconds_late(world: World) -> Told:
     """The observations of one sensor are taken to be four seconds younger than they are, those of others not."""
     late = {obs for element in world.elements for obs, _, of in element.added if of.endswith("System_C1>")}
 
-    def time(each: tuple[int, tuple[str, str, str]]) -> int:
-        number = each[1][0].rpartition("_")[2]
-        return each[0] + (4000 if any(obs.rpartition("_")[2] == number for obs in late) else 0)
+    def time(entry: tuple[int, tuple[str, str, str]]) -> int:
+        number = entry[1][0].rpartition("_")[2]
+        return entry[0] + (4000 if any(obs.rpartition("_")[2] == number for obs in late) else 0)
 
     def held(_n: int, at: int, _inside: Graph) -> Graph:
         return [fact for fact in world.facts() if at - world.window.size <= time(fact) < at]
@@ -145,14 +145,14 @@ def a_frozen_sensor(world: World) -> Told:
 
 
 def reports_in_blocks_of_three_backwards(world: World) -> Told:
-    found = _told(world)
-    order = [block for start in range(0, len(found), 3) for block in reversed(found[start : start + 3])]
-    return [(at, rows) for (_, at, _), (_, _, rows) in zip(found, order, strict=True)]
+    result = _told(world)
+    order = [block for start in range(0, len(result), 3) for block in reversed(result[start : start + 3])]
+    return [(at, rows) for (_, at, _), (_, _, rows) in zip(result, order, strict=True)]
 
 
 def every_window_with_the_rows_of_the_last_but_one(world: World) -> Told:
-    found = _told(world)
-    return [(at, [*rows, *(found[n - 2][2] if n > 1 else [])]) for n, at, rows in found]
+    result = _told(world)
+    return [(at, [*rows, *(result[n - 2][2] if n > 1 else [])]) for n, at, rows in result]
 
 
 STRANGERS: tuple[Stranger, ...] = (

@@ -83,9 +83,9 @@ def ask(text: str, graph: Sequence[Triple], kept: Sequence[Triple]) -> list[Row]
         lines = [f"{s} {p} {o} ." for s, p, o in graph]
         lines += [f"{s} {p} {o} <{KEPT}> ." for s, p, o in kept] if KEPT in text else []
         store.bulk_extend(ox.parse("\n".join(lines).encode(), format=ox.RdfFormat.N_QUADS))
-        found = store.query(PREFIXES + text)
-        width = range(len(found.variables))
-        _STORES[key] = [tuple(None if row[i] is None else _CANONICAL.term(row[i]) for i in width) for row in found]
+        result = store.query(PREFIXES + text)
+        width = range(len(result.variables))
+        _STORES[key] = [tuple(None if row[i] is None else _CANONICAL.term(row[i]) for i in width) for row in result]
     return list(_STORES[key])
 
 
@@ -97,7 +97,7 @@ def told(world: World) -> Told:
     free = replace(semantics, report=semantics.report - {Report.NON_EMPTY}) if world.hold else semantics
     before: Counter[Row] = Counter()
     seen: list[list[Row]] = []
-    found: Told = []
+    results: Told = []
     facts = world.facts()
     for number, (due, contents) in enumerate(due_reports(admitted, query, free, world.advanced_to, world.t0)):
         graph = [(arrival.time, triple) for inside in contents for arrival in inside for triple in arrival.triples]
@@ -117,8 +117,8 @@ def told(world: World) -> Told:
         rows = world.rows(rows) if world.rows else rows
         sent, before = _streamed(semantics.r2s, before, Counter(rows)), Counter(rows)
         if sent or semantics.notify_empty:
-            found.append((due.instant, sent))
-    return found
+            results.append((due.instant, sent))
+    return results
 
 
 def _over_nothing(world: World, rows: list[Row]) -> list[Row]:

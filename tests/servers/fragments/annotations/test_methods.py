@@ -63,7 +63,7 @@ def times(label: Label) -> st.SearchStrategy[tuple[int | None, int | None]]:
 def told(draw, label: Label) -> list[Fact]:
     """Facts as labels can say them; no triple both always and for a time."""
     held = draw(st.dictionaries(triples(), st.lists(times(label), max_size=3, unique=True), max_size=8))
-    return [Fact(triple, *each) for triple, found in held.items() for each in found or [(None, None)]]
+    return [Fact(triple, *item) for triple, result in held.items() for item in result or [(None, None)]]
 
 
 def names():
@@ -100,8 +100,8 @@ def test_the_form_finds_exactly_the_facts_with_times(style: Style, data: st.Data
         data.draw(st.sampled_from([Var("p"), *PREDICATES])),
         data.draw(st.sampled_from([Var("o"), *OBJECTS])),
     )
-    found = evaluated(annotated(facts, style), method(style.method).form(pattern, 3, style), pattern, style)
-    assert Counter(found) == Counter(fact for fact in facts if not fact.static and matches(fact, pattern))
+    rows = evaluated(annotated(facts, style), method(style.method).form(pattern, 3, style), pattern, style)
+    assert Counter(rows) == Counter(fact for fact in facts if not fact.static and matches(fact, pattern))
 
 
 def matches(fact: Fact, pattern: TriplePattern) -> bool:
@@ -113,8 +113,8 @@ def evaluated(quads: Iterable[Quad], form: AnnotatedForm, pattern: TriplePattern
     """The solutions of a form by pyoxigraph, links held afterwards."""
     store = ox.Store()
     store.load(nquads(quads), format=ox.RdfFormat.N_QUADS)
-    where = " ".join(clause(each.nodes) for each in (*form.patterns, *form.also))
-    found, canonical = [], Canonical()
+    where = " ".join(clause(item.nodes) for item in (*form.patterns, *form.also))
+    result, canonical = [], Canonical()
     for row in store.query(f"SELECT * {{ {where} }}"):
 
         def value(node: Node, row=row) -> str:
@@ -122,9 +122,9 @@ def evaluated(quads: Iterable[Quad], form: AnnotatedForm, pattern: TriplePattern
 
         triple = tuple(value(node) for node in (pattern.subject, pattern.predicate, pattern.object))
         if all(value(link.variable) == link.term(triple) for link in form.links):
-            borders = (None if each is None else value(each) for each in (form.initial, form.final))
-            found.append(Fact(triple, *read_bounds(*borders, style)))
-    return found
+            borders = (None if item is None else value(item) for item in (form.initial, form.final))
+            result.append(Fact(triple, *read_bounds(*borders, style)))
+    return result
 
 
 def clause(nodes: tuple[Node, Node, Node, Node]) -> str:
@@ -139,14 +139,12 @@ def nquads(quads: Iterable[Quad]) -> bytes:
 @pytest.mark.parametrize("style", STYLES, ids=named)
 def test_every_style(style: Style) -> None:
     """One annotation read again, found by its form, and canonical."""
-    facts = [Fact((SUBJECTS[1], PREDICATES[0], each), 10, 11) for each in OBJECTS]
+    facts = [Fact((SUBJECTS[1], PREDICATES[0], item), 10, 11) for item in OBJECTS]
     pattern = TriplePattern(Var("s"), PREDICATES[0], Var("o"))
     quads, canonical = annotated(facts, style), Canonical()
-    found = evaluated(quads, method(style.method).form(pattern, 0, style), pattern, style)
+    rows = evaluated(quads, method(style.method).form(pattern, 0, style), pattern, style)
     assert (
-        set(found)
-        == set(method(style.method).facts(quads, style))
-        == {as_labelled(fact, style.label) for fact in facts}
+        set(rows) == set(method(style.method).facts(quads, style)) == {as_labelled(fact, style.label) for fact in facts}
     )
     read = list(ox.parse(nquads(quads), format=ox.RdfFormat.N_QUADS))
     terms = [tuple(canonical.term(term) for term in (quad.subject, quad.predicate, quad.object)) for quad in read]

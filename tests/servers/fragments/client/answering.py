@@ -24,8 +24,8 @@ def groups(part: Any, graph: al.Node = DEFAULT) -> Iterator[list[QuadPattern]]:
     elif isinstance(part, al.Graph):
         yield from groups(part.pattern, part.name)
     elif isinstance(part, tuple):
-        for each in part:
-            yield from groups(each, graph)
+        for item in part:
+            yield from groups(item, graph)
     elif is_dataclass(part):
         for field in fields(part):
             yield from groups(getattr(part, field.name), graph)
@@ -52,9 +52,9 @@ async def answer(text: str, sources: Sequence[LinkedDataSource], web: CachingHtt
     return store.query(text)
 
 
-def rows(found: Any) -> Any:
+def rows(result: Any) -> Any:
     """An answer in a form that can be compared."""
-    if isinstance(found, ox.QueryBoolean):
-        return bool(found)
-    names = [variable.value for variable in found.variables]
-    return sorted(sorted((name, str(row[name])) for name in names if row[name] is not None) for row in found)
+    if isinstance(result, ox.QueryBoolean):
+        return bool(result)
+    names = [variable.value for variable in result.variables]
+    return sorted(sorted((name, str(row[name])) for name in names if row[name] is not None) for row in result)

@@ -94,11 +94,11 @@ class FakeServer:
     def __call__(self, request: httpx.Request) -> httpx.Response:
         self.asked.append(str(request.url))
         given = {name: values[0] for name, values in parse_qs(urlsplit(str(request.url)).query).items()}
-        found = self._found(given)
+        result = self._found(given)
         headers = {"Date": formatdate(self.clock() // 1000, usegmt=True), **self.headers()}
         if headers.get("ETag") and request.headers.get("if-none-match") == headers["ETag"]:
             return httpx.Response(304, headers=headers, stream=Chunks([]))
-        body = self._body(str(request.url), given, found).encode()
+        body = self._body(str(request.url), given, result).encode()
         if "gzip" in request.headers.get("accept-encoding", ""):
             headers["Content-Encoding"], body = "gzip", gzip.compress(body, mtime=0)
         return httpx.Response(200, headers={"Content-Type": self.kind, **headers}, stream=Chunks([body]))
@@ -107,19 +107,19 @@ class FakeServer:
         wanted = [given.get(name, "") for name in PROPERTIES]
         terms = [(at, read(value)) for at, value in enumerate(wanted) if value and not value.startswith("?")]
         asked = [(at, DEFAULT if term == f"<{DEFAULT_GRAPH}>" else term) for at, term in terms]
-        found = self.quads
+        result = self.quads
         for at, term in asked:
-            found = [quad for quad in found if quad[at] == term]
+            result = [quad for quad in result if quad[at] == term]
         if "values" not in given:
-            return found
+            return result
         bound = [[(wanted.index(name), term) for name, term in row.items()] for row in rows(given["values"])]
-        return [quad for quad in found if any(all(quad[at] == term for at, term in row) for row in bound)]
+        return [quad for quad in result if any(all(quad[at] == term for at, term in row) for row in bound)]
 
-    def _body(self, address: str, given: dict[str, str], found: list[Quad]) -> str:
+    def _body(self, address: str, given: dict[str, str], result: list[Quad]) -> str:
         number = int(re.sub(r"\D", "", given.get("page", ""))[:4] or 1)
-        shown = found[(number - 1) * self.size : number * self.size]
+        shown = result[(number - 1) * self.size : number * self.size]
         fragment = self.fragment({name: value for name, value in given.items() if name != "page"})
-        lines = self.alter(address, self._metadata(fragment, address, number, len(found)))
+        lines = self.alter(address, self._metadata(fragment, address, number, len(result)))
         if self.kind == "text/turtle":
             return "".join(f"{s} {p} {o} .\n" for s, p, o, _ in shown) + "\n".join(lines)
         data = "".join(
@@ -181,8 +181,8 @@ def rows(text: str) -> list[dict[str, str]]:
     """Rows of IRIs and plain literals without spaces, as VALUES writes them."""
     head, _, body = text.partition("{")
     names = head.strip(" ()").split()
-    found = [row.strip(" ()").split() for row in body.rstrip("} ").split(")") if row.strip(" ()")]
-    return [{name: term for name, term in zip(names, row, strict=True) if term != "UNDEF"} for row in found]
+    results = [row.strip(" ()").split() for row in body.rstrip("} ").split(")") if row.strip(" ()")]
+    return [{name: term for name, term in zip(names, row, strict=True) if term != "UNDEF"} for row in results]
 
 
 def quads(text: str) -> list[Quad]:

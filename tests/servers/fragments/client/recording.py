@@ -24,18 +24,18 @@ def recording(folder: Path, server: str):
     """A web that asks the server, and writes each page."""
 
     def handler(request: httpx.Request) -> httpx.Response:
-        found = httpx.get(str(request.url).replace(ADDRESS, server), headers={"accept": request.headers["accept"]})
-        kind, body = found.headers["content-type"], found.text.replace(server, ADDRESS)
-        head = f"# Query: {request.url}\n# Status: {found.status_code}\n# Content-type: {kind}\n"
+        result = httpx.get(str(request.url).replace(ADDRESS, server), headers={"accept": request.headers["accept"]})
+        kind, body = result.headers["content-type"], result.text.replace(server, ADDRESS)
+        head = f"# Query: {request.url}\n# Status: {result.status_code}\n# Content-type: {kind}\n"
         folder.joinpath(sha1(unquote(str(request.url)).encode()).hexdigest()).write_text(head + body, encoding="utf-8")
-        return reply(found.status_code, body.encode(), kind=kind)
+        return reply(result.status_code, body.encode(), kind=kind)
 
     return handler
 
 
 def main() -> None:
-    with TemporaryDirectory() as made:
-        file = Path(made) / "data.nq"
+    with TemporaryDirectory() as directory:
+        file = Path(directory) / "data.nq"
         flat = [ox.Quad(*quad.triple) for quad in quads()]
         store = ox.Store()
         store.extend(flat)
@@ -46,8 +46,8 @@ def main() -> None:
                 shutil.rmtree(OWN / folder, ignore_errors=True)
                 (OWN / folder).mkdir()
                 text = (OWN / query).read_text(encoding="utf-8")
-                found = store.query(text)
-                (OWN / result).write_bytes(found.serialize(format=ox.QueryResultsFormat.JSON) or b"")
+                outcome = store.query(text)
+                (OWN / result).write_bytes(outcome.serialize(format=ox.QueryResultsFormat.JSON) or b"")
                 answered(text, sources, recording(OWN / folder, server))
 
 

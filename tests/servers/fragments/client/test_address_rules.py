@@ -128,16 +128,16 @@ def leading(*locations: str, status: int = 302) -> dict[str, tuple[int, str]]:
 
 def following(leads: dict[str, tuple[int, str]], start: str) -> tuple[str, list[str]]:
     """Where redirects lead, and all that was asked."""
-    asked: list[str] = []
+    requests: list[str] = []
 
     def handler(request: httpx.Request) -> httpx.Response:
-        asked.append(str(request.url))
+        requests.append(str(request.url))
         lead = leads.get(str(request.url))
         return reply(200, b"") if lead is None else reply(lead[0], b"", Location=lead[1])
 
     client = web(handler)
     response = asyncio.run(client.get(start, client.reach(start)))
-    return response.address, asked
+    return response.address, requests
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])

@@ -48,11 +48,11 @@ def getting(client: CachingHttpClient, *waits: float, use: CacheUse = CacheUse.C
     """The bodies of an address, asked for again after each wait (s)."""
 
     async def run() -> list[bytes]:
-        found = [(await client.get(AT, client.reach(AT), use=use)).body]
+        results = [(await client.get(AT, client.reach(AT), use=use)).body]
         for wait in waits:
             await client.sleep(wait)
-            found.append((await client.get(AT, client.reach(AT), use=use)).body)
-        return found
+            results.append((await client.get(AT, client.reach(AT), use=use)).body)
+        return results
 
     return asyncio.run(run())
 
@@ -159,8 +159,8 @@ def test_concurrent_misses_are_one_request() -> None:
     client = web(slow, clock)
 
     async def run() -> None:
-        found = await asyncio.gather(*(client.get(AT, client.reach(AT)) for _ in range(20)))
-        assert len({each.body for each in found}) == 1
+        result = await asyncio.gather(*(client.get(AT, client.reach(AT)) for _ in range(20)))
+        assert len({item.body for item in result}) == 1
 
     asyncio.run(run())
     assert len(pages.asked) == 1
@@ -349,10 +349,10 @@ def test_requests_to_one_host_are_bounded() -> None:
 
 def test_the_cache_is_bounded_and_lets_the_least_used_go() -> None:
     clock = Clock()
-    asked = []
+    requests = []
 
     def handler(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url.path)
+        requests.append(request.url.path)
         return reply(200, bytes(1000), Cache_Control="max-age=100", Date=date(clock()))
 
     client = web(handler, clock, cache=ResponseCache(60_000))
@@ -363,8 +363,8 @@ def test_the_cache_is_bounded_and_lets_the_least_used_go() -> None:
         assert client.cache.size <= 60_000
 
     asyncio.run(run())
-    assert asked.count("/0") == 1
-    assert asked.count("/1") == 2
+    assert requests.count("/0") == 1
+    assert requests.count("/1") == 2
 
 
 def test_what_is_as_large_as_the_cache_is_not_kept() -> None:

@@ -116,8 +116,8 @@ def test_any_answer_is_read_or_refused(data: st.DataObject) -> None:
         given = {b"Content-Type": b"application/trig", **{name.encode(): value for name, value in headers.items()}}
         return httpx.Response(data.draw(STATUS), headers=list(given.items()), stream=Chunks([body]))
 
-    found = outcome(handler)
-    assert isinstance(found, int) or ": " in found
+    result = outcome(handler)
+    assert isinstance(result, int) or ": " in result
 
 
 @given(ADDRESSES, ADDRESSES)

@@ -111,14 +111,14 @@ def test_fragments_of_triples_have_one_graph(options: dict) -> None:
 
 
 def test_bare_terms_are_sent_bare_and_what_does_not_match_is_left_out() -> None:
-    asked = []
+    requests = []
 
     def handler(request: httpx.Request) -> httpx.Response:
-        asked.append(request.url.params.get("object"))
+        requests.append(request.url.params.get("object"))
         return FakeServer(DATA, bare=True)(httpx.Request("GET", START, headers=request.headers))
 
     assert ask(handler, QuadPattern(S, P, f'"7"^^<{INTEGER}>', ANYWHERE)).quads == (DATA[5],)
-    assert asked[1] == "7"
+    assert requests[1] == "7"
 
 
 def test_an_empty_last_page_is_no_fault() -> None:
@@ -154,10 +154,10 @@ TOLERATED = {
 @pytest.mark.parametrize("seeds", [(), tuple({S: f"<urn:d{n}>"} for n in range(0, 50, 25))])
 def test_lies_that_cost_no_quads(lie: str, seeds: tuple[Binding, ...]) -> None:
     server = FakeServer(trains(50), alter=TOLERATED[lie])
-    found = ask(server, QuadPattern(S, P, Y), seeds)
+    result = ask(server, QuadPattern(S, P, Y), seeds)
     subjects = {seed[S] for seed in seeds} or {quad[0] for quad in server.quads}
-    assert set(found.quads) >= {quad for quad in server.quads if quad[0] in subjects}
-    assert set(found.quads) <= set(server.quads)
+    assert set(result.quads) >= {quad for quad in server.quads if quad[0] in subjects}
+    assert set(result.quads) <= set(server.quads)
 
 
 def test_a_count_of_0_is_not_believed_beside_quads() -> None:
@@ -188,7 +188,7 @@ def test_next_pages_that_are_refused(lie: str) -> None:
     server = FakeServer(trains(50), alter=alter)
     with pytest.raises(LinkedDataError, match=why):
         ask(server, QuadPattern(S, "<urn:delay>", Y))
-    assert all(each.startswith(HOST) for each in server.asked)
+    assert all(text.startswith(HOST) for text in server.asked)
     assert len(server.asked) < 5
 
 
@@ -291,25 +291,25 @@ def test_a_topic_in_the_data_is_no_metadata() -> None:
 
 def test_blank_nodes_of_two_pages_are_two() -> None:
     data = [("_:x", "<urn:p>", '"1"', DEFAULT), ("_:x", "<urn:p>", '"2"', DEFAULT)]
-    found = ask(FakeServer(data, size=1), QuadPattern(S, P, Y)).quads
-    assert len({quad[0] for quad in found}) == 2
+    result = ask(FakeServer(data, size=1), QuadPattern(S, P, Y)).quads
+    assert len({quad[0] for quad in result}) == 2
     again = ask(FakeServer(data, size=1), QuadPattern(S, P, Y)).quads
-    assert found == again
+    assert result == again
 
 
 def test_seeds_with_blank_nodes_and_numbers_are_not_asked_for() -> None:
     server = FakeServer(trains(300), size=10)
     for term in ("_:b0", f'"1"^^<{INTEGER}>'):
         ask(server, QuadPattern(S, "<urn:delay>", Y), ({Y: term},))
-    assert not [each for each in server.asked if "object=" in each]
+    assert not [item for item in server.asked if "object=" in item]
 
 
 @pytest.mark.parametrize(("bindings", "requests"), [(False, 40), (True, 2)])
 def test_seeds_take_the_fewest_requests(bindings: bool, requests: int) -> None:
     server = FakeServer(trains(2000), size=40, bindings=bindings)
     seeds = tuple({S: f"<urn:d{number}>"} for number in range(0, 400, 10))
-    found = ask(server, QuadPattern(S, "<urn:routeLabel>", Y), seeds)
-    assert {quad[0] for quad in found.quads} == {seed[S] for seed in seeds}
+    result = ask(server, QuadPattern(S, "<urn:routeLabel>", Y), seeds)
+    assert {quad[0] for quad in result.quads} == {seed[S] for seed in seeds}
     assert len(server.asked) == 2 + requests
 
 
@@ -321,8 +321,8 @@ def test_the_form_with_bindings_is_found_from_a_page_that_does_not_have_it() -> 
 
     server = FakeServer(trains(2000), size=40, bindings=True, alter=entry_only)
     seeds = tuple({S: f"<urn:d{number}>"} for number in range(0, 400, 10))
-    found = ask(server, QuadPattern(S, "<urn:routeLabel>", Y), seeds, start=f"{START}?predicate=urn:delay")
-    assert {quad[0] for quad in found.quads} == {seed[S] for seed in seeds}
+    result = ask(server, QuadPattern(S, "<urn:routeLabel>", Y), seeds, start=f"{START}?predicate=urn:delay")
+    assert {quad[0] for quad in result.quads} == {seed[S] for seed in seeds}
     assert server.asked[1] == START
     assert len(server.asked) == 1 + 2 + 2
 
@@ -389,9 +389,9 @@ def tag(server: Changing) -> str:
 @pytest.mark.parametrize("headers", [{"ETag": tag}, {"Dataset_Version": tag, "ETag": tag}, {"Dataset_Version": tag}])
 def test_pages_that_straddle_a_change_are_read_again(headers: dict) -> None:
     server = Changing(2, 2, **headers)
-    found = ask(server, QuadPattern(S, P, Y), clock=server.clock)
-    assert {quad[2] for quad in found.quads} == {'"2"'}
-    assert len(found.quads) == 250
+    result = ask(server, QuadPattern(S, P, Y), clock=server.clock)
+    assert {quad[2] for quad in result.quads} == {'"2"'}
+    assert len(result.quads) == 250
 
 
 def test_a_last_modified_before_the_first_page_settles_it() -> None:
@@ -408,11 +408,11 @@ def test_what_changes_faster_than_it_can_be_read_is_said() -> None:
 
 def test_counts_that_differ_between_pages_show_a_change() -> None:
     server = FakeServer(trains(50))
-    asked = []
+    requests = []
 
     def handler(request: httpx.Request) -> httpx.Response:
-        asked.append(request)
-        if len(asked) == 3:
+        requests.append(request)
+        if len(requests) == 3:
             server.quads = trains(51)
         return server(request)
 
@@ -421,10 +421,10 @@ def test_counts_that_differ_between_pages_show_a_change() -> None:
 
 def test_versions_and_times_are_of_the_pages() -> None:
     server = Changing(10**9, Dataset_Version=tag, Cache_Control=lambda server: f"max-age={10 - server.count}")
-    found = ask(server, QuadPattern(S, P, Y), clock=server.clock)
-    assert found.version == '"1"'
-    assert found.until == found.at + 9000
-    assert found.validator is not None
+    result = ask(server, QuadPattern(S, P, Y), clock=server.clock)
+    assert result.version == '"1"'
+    assert result.until == result.at + 9000
+    assert result.validator is not None
 
 
 def test_a_restart_in_the_middle_is_survived() -> None:

@@ -69,10 +69,12 @@ def oracle(patterns: Sequence[QuadPattern], data: Sequence[Quad]) -> Counter:
         wheres.append(f"{s} {p} {o} ." if g == DEFAULT else f"GRAPH {graph_text(g)} {{ {s} {p} {o} }}")
     named = [name for pattern in patterns for node, name in names.items() if node == pattern.graph]
     filters = "".join(f"FILTER({name} != <urn:every>)" for name in dict.fromkeys(named))
-    found = store.query(f"SELECT * WHERE {{ {' '.join(wheres)} {filters} }}")
+    result = store.query(f"SELECT * WHERE {{ {' '.join(wheres)} {filters} }}")
     if not variables:
-        return Counter([frozenset()] * len(list(found)))
-    return Counter(frozenset((variable.name, str(row[names[variable][1:]])) for variable in variables) for row in found)
+        return Counter([frozenset()] * len(list(result)))
+    return Counter(
+        frozenset((variable.name, str(row[names[variable][1:]])) for variable in variables) for row in result
+    )
 
 
 def graph_text(graph: Node) -> str:
@@ -164,9 +166,9 @@ def test_the_earliest_times_and_the_versions_are_told() -> None:
     one = FakeServer(trains(5), headers=lambda: {"Dataset-Version": "7", "Cache-Control": "max-age=20"})
     two = FakeServer(trains(5), base="http://two.example", headers=lambda: {"Cache-Control": "max-age=9"})
     two.clock.now += 5000
-    found = solved(TRAIN, one, two)
-    assert found.versions == ("7", None)
-    assert (found.at, found.until) == (one.clock.now, two.clock.now + 9000)
+    result = solved(TRAIN, one, two)
+    assert result.versions == ("7", None)
+    assert (result.at, result.until) == (one.clock.now, two.clock.now + 9000)
 
 
 def test_a_version_that_changed_between_patterns_is_none() -> None:
@@ -198,8 +200,8 @@ def test_all_of_a_query_is_one_round() -> None:
 
     async def run() -> None:
         source = await open_source(start, client)
-        for asked in (2, 3):
+        for item in (2, 3):
             await solve(patterns, [source], client)
-            assert len(server.asked) == asked
+            assert len(server.asked) == item
 
     asyncio.run(run())

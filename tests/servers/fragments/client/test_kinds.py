@@ -56,9 +56,9 @@ class Sparql:
         if "query" not in given:
             return self.bare()
         self.queries.append((request.method, given["query"]))
-        found = self.store.query(given["query"])
+        result = self.store.query(given["query"])
         form = ox.QueryResultsFormat.JSON if self.results == "json" else ox.QueryResultsFormat.XML
-        body = found.serialize(format=form)
+        body = result.serialize(format=form)
         if self.cut < 10**9 and b'"results"' in body and b'"n"' not in body:
             store = self.store.query(f"{given['query']} LIMIT {self.cut}")
             body = store.serialize(format=form)
@@ -104,8 +104,8 @@ def test_an_endpoint_has_the_quads_that_match(pattern: QuadPattern, expected: li
 def test_seeds_are_values_where_that_is_less() -> None:
     server = Sparql(trains(2000), BARE["refuses"])
     seeds = tuple({S: f"<urn:d{number}>"} for number in range(150))
-    found = fetched(server, QuadPattern(S, "<urn:routeLabel>", Y), seeds)
-    assert len(found.quads) == 150
+    result = fetched(server, QuadPattern(S, "<urn:routeLabel>", Y), seeds)
+    assert len(result.quads) == 150
     assert len(server.queries) == 3
     assert "VALUES" in server.queries[-1][1]
     server.queries.clear()
@@ -196,9 +196,9 @@ MEMBERS = """<c> tree:member :m1, :m2 . :m1 dct:isVersionOf :e ; dct:created "20
 
 
 def test_a_feed_has_its_members_only() -> None:
-    found = fetched(Tree(d=MEMBERS), EVERY, address=f"{HOST}/d").quads
-    assert {quad[0] for quad in found if not quad[0].startswith("_")} == {"<urn:m1>", "<urn:m2>"}
-    assert [quad[1:] for quad in found if quad[0].startswith("_")] == [("<urn:lat>", _integer(3), DEFAULT)]
+    result = fetched(Tree(d=MEMBERS), EVERY, address=f"{HOST}/d").quads
+    assert {quad[0] for quad in result if not quad[0].startswith("_")} == {"<urn:m1>", "<urn:m2>"}
+    assert [quad[1:] for quad in result if quad[0].startswith("_")] == [("<urn:lat>", _integer(3), DEFAULT)]
 
 
 def _integer(value: int) -> str:
@@ -208,8 +208,8 @@ def _integer(value: int) -> str:
 def test_of_versions_the_last_counts() -> None:
     """11:00 UTC is after 12:00 in a zone two hours ahead."""
     stream = "<c> a ldes:EventStream ; ldes:versionOfPath dct:isVersionOf ; ldes:timestampPath dct:created . "
-    found = fetched(Tree(d=stream + MEMBERS), QuadPattern(S, "<urn:v>", Y), address=f"{HOST}/d")
-    assert [quad[0] for quad in found.quads] == ["<urn:m2>"]
+    result = fetched(Tree(d=stream + MEMBERS), QuadPattern(S, "<urn:v>", Y), address=f"{HOST}/d")
+    assert [quad[0] for quad in result.quads] == ["<urn:m2>"]
 
 
 PERSONS = """<c> tree:member :m ; tree:shape {0} . :m :by :ada ; :v 1 ; :place [ :name "here" ] . :bob :knows :ada .
@@ -237,11 +237,11 @@ SHAPE = "@prefix sh: <http://www.w3.org/ns/shacl#> . "
 def test_what_a_shape_includes_belongs_to_members(shape: str, more: list[str]) -> None:
     remote = SHAPE + "<#person> sh:property [ sh:path :by ; sh:node [] ] ."
     server = Tree(d=SHAPE + PERSONS.format(shape), shape=remote)
-    found = fetched(server, EVERY, address=f"{HOST}/d").quads
-    others = sorted(quad[0][5:-1] for quad in found if quad[0].startswith("<urn:") and quad[0] != "<urn:m>")
+    result = fetched(server, EVERY, address=f"{HOST}/d").quads
+    others = sorted(quad[0][5:-1] for quad in result if quad[0].startswith("<urn:") and quad[0] != "<urn:m>")
     assert others == more
-    assert len([quad for quad in found if quad[0] == "<urn:m>"]) == 3
-    assert any(quad[0].startswith("_:") and quad[2] == '"here"' for quad in found)
+    assert len([quad for quad in result if quad[0] == "<urn:m>"]) == 3
+    assert any(quad[0].startswith("_:") and quad[2] == '"here"' for quad in result)
 
 
 def test_all_nodes_are_read_once_even_in_circles() -> None:
@@ -258,8 +258,8 @@ def test_all_nodes_are_read_once_even_in_circles() -> None:
     source, _ = opened(server, f"{HOST}/d")
     assert isinstance(source, TreeSource)
     for _ in range(2):
-        found = asyncio.run(source.fetch(QuadPattern(S, "<urn:v>", Y)))
-        assert {quad[2] for quad in found.quads} == {_integer(n) for n in range(4)}
+        result = asyncio.run(source.fetch(QuadPattern(S, "<urn:v>", Y)))
+        assert {quad[2] for quad in result.quads} == {_integer(n) for n in range(4)}
     assert server.asked.count("n2") == 1
     assert server.asked.count("n1") == 2
 
@@ -269,8 +269,8 @@ def test_all_nodes_are_read_once_even_in_circles() -> None:
     [("60", 60_000), ('"PT5M"^^xsd:duration', 300_000), ('"P1DT1.5S"^^xsd:duration', 86_401_500), ('"soon"', None)],
 )
 def test_the_polling_interval_is_told(interval: str, ms: int | None) -> None:
-    found = fetched(Tree(d=f"<c> ldes:pollingInterval {interval} . {MEMBERS}"), EVERY, address=f"{HOST}/d")
-    assert found.until == (None if ms is None else found.at + ms)
+    result = fetched(Tree(d=f"<c> ldes:pollingInterval {interval} . {MEMBERS}"), EVERY, address=f"{HOST}/d")
+    assert result.until == (None if ms is None else result.at + ms)
 
 
 @pytest.mark.parametrize("target", ["http://127.0.0.1/n", "http://other.example/n", "file:///etc/passwd"])
@@ -356,8 +356,8 @@ def test_a_collection_is_read_to_its_last_page(case: str) -> None:
         return reply(200, (HYDRA + pages[number - 1]).encode(), kind="text/turtle")
 
     pattern = QuadPattern(S, "<http://ex.org/value>", Y, ANYWHERE)
-    found = fetched(handler, pattern, address=f"{HOST}/c")
-    assert sorted(quad[2][1] for quad in found.quads) == [str(n + 1) for n in range(len(pages))]
+    result = fetched(handler, pattern, address=f"{HOST}/c")
+    assert sorted(quad[2][1] for quad in result.quads) == [str(n + 1) for n in range(len(pages))]
 
 
 def test_a_collection_that_goes_in_a_circle_is_refused() -> None:

@@ -117,9 +117,9 @@ def canonical(triples: Any) -> ox.Dataset:
 @pytest.mark.parametrize("name", COLLECTIONS)
 def test_members_are_those_of_ldes_client(name: str) -> None:
     with serving(COLLECTIONS[name]) as address:
-        said, found = theirs(address), ours(address)
-    lines = "".join(f"{' '.join(triple)} .\n" for triple in found)
+        said, result = theirs(address), ours(address)
+    lines = "".join(f"{' '.join(triple)} .\n" for triple in result)
     members = ox.parse(said, format=ox.RdfFormat.TURTLE)
     mine = ox.parse(lines, format=ox.RdfFormat.N_TRIPLES)
-    assert found
+    assert result
     assert canonical(mine) == canonical(members)

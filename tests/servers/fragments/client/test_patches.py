@@ -17,8 +17,8 @@ def patch(body: str, kind: str = PATCH_TYPE, version: str | None = "2") -> Fetch
 
 
 def test_lines_are_quads_that_come_and_go() -> None:
-    found = patch('H prev "1" .\nH id "2" .\nD <urn:a> <urn:b> "é" .\nA <urn:a> <urn:b> "01"^^<urn:t> <urn:g> .\n')
-    assert found == FetchedChange(
+    result = patch('H prev "1" .\nH id "2" .\nD <urn:a> <urn:b> "é" .\nA <urn:a> <urn:b> "01"^^<urn:t> <urn:g> .\n')
+    assert result == FetchedChange(
         (("<urn:a>", "<urn:b>", '"01"^^<urn:t>', "<urn:g>"),), (("<urn:a>", "<urn:b>", '"é"', ""),), 5, 9, "2"
     )
     assert patch("") == FetchedChange((), (), 5, 9, "2")
@@ -57,10 +57,10 @@ def test_our_server_says_what_changed() -> None:
         assert version is not None
         served.change([gone], [(come, None)])
         requests, received = client.counters.requests, client.counters.received
-        found = await source.changed(version)
-        assert found is not None
-        assert (found.removed, found.added) == ((gone,), (come,))
-        assert found.version != version
+        result = await source.changed(version)
+        assert result is not None
+        assert (result.removed, result.added) == ((gone,), (come,))
+        assert result.version != version
         assert client.counters.requests == requests + 1
         assert client.counters.received - received < 1000
         assert await source.changed("never") is None

@@ -54,12 +54,12 @@ def entries(suite: Path) -> dict[str, Entry]:
     store.load(manifest.read_bytes(), format=ox.RdfFormat.TURTLE, base_iri="http://m.example/")
     rows = store.query(ENTRIES)
     assert isinstance(rows, ox.QuerySolutions)
-    found = {}
+    results = {}
     for row in rows:
         parts = (row[name].value for name in ("query", "folder", "result"))
         query, folder, result = (part.removeprefix("http://m.example/") for part in parts)
-        found[folder] = (query, folder, result, tuple(row["sources"].value.split()))
-    return found
+        results[folder] = (query, folder, result, tuple(row["sources"].value.split()))
+    return results
 
 
 def recorded(folder: Path, missing: list[str]):

@@ -85,10 +85,10 @@ def test_solutions_are_those_of_the_same_quads(data: list[Quad], one: QuadPatter
 def test_the_train_query_takes_six_requests() -> None:
     served = Served(trains(75))
     client = served.web()
-    found = served.solve(TRAIN, client)
-    assert len(found.rows) == 75
+    result = served.solve(TRAIN, client)
+    assert len(result.rows) == 75
     assert client.counters.requests <= 6
-    assert found.versions[0] is not None
+    assert result.versions[0] is not None
 
 
 def test_one_station_of_many_takes_few_requests() -> None:
@@ -104,8 +104,8 @@ def test_what_is_more_than_a_page_comes_on_large_ones() -> None:
         client = Served(trains(450)).web()
         source = await open_source(f"{HOST}/d", client)
         with client.round():
-            found = await source.fetch(QuadPattern(Var("id"), "<urn:delay>", Var("delay")))
-        return len(found.quads), client.counters.requests
+            result = await source.fetch(QuadPattern(Var("id"), "<urn:delay>", Var("delay")))
+        return len(result.quads), client.counters.requests
 
     assert asyncio.run(run()) == (450, 3), "the start, a first page, all of it on one page"
 
@@ -131,8 +131,8 @@ def test_a_cycle_asks_only_for_what_may_have_changed() -> None:
         assert client.counters.requests == began
         served.clock.now += 1_000
         renew([(*passing[0][:2], '"99"', ""), *passing[1:]])
-        found = await solve(TRAIN, [source], client)
-        assert '"99"' in {row[Var("delay")] for row in found.rows}
+        result = await solve(TRAIN, [source], client)
+        assert '"99"' in {row[Var("delay")] for row in result.rows}
         assert client.counters.requests - began == 2
         assert client.counters.received - received < 5000
 
@@ -160,10 +160,10 @@ def test_all_pages_are_of_one_version_though_they_change_all_the_time() -> None:
         source = await open_source(f"{HOST}/d", client)
         for _ in range(5):
             with client.round(CacheUse.REVALIDATE):
-                found = await source.fetch(QuadPattern(S, "<urn:p>", Y))
-            assert len(found.quads) == 500
-            assert len({quad[2] for quad in found.quads}) == 1
-            assert found.version is not None
+                result = await source.fetch(QuadPattern(S, "<urn:p>", Y))
+            assert len(result.quads) == 500
+            assert len({quad[2] for quad in result.quads}) == 1
+            assert result.version is not None
 
     asyncio.run(run())
     assert count[0] >= 30
@@ -261,13 +261,13 @@ def expected(text: str) -> object:
     return rows(store.query(text))
 
 
-def wrong(found: dict[str, object]) -> list[str]:
+def wrong(result: dict[str, object]) -> list[str]:
     """The queries with another answer; where any rows of several will do, with another number of them."""
-    return [name for name, text in QUERIES if compared(text, found[name]) != compared(text, expected(text))]
+    return [name for name, text in QUERIES if compared(text, result[name]) != compared(text, expected(text))]
 
 
-def compared(text: str, found: object) -> object:
-    return len(found) if "LIMIT" in text and "ORDER" not in text and isinstance(found, list) else found
+def compared(text: str, result: object) -> object:
+    return len(result) if "LIMIT" in text and "ORDER" not in text and isinstance(result, list) else result
 
 
 def test_queries_through_our_server_are_answered_as_by_pyoxigraph(ours: str) -> None:  # noqa: F811

@@ -58,9 +58,9 @@ class FakeSource:
         if self.failing:
             raise LinkedDataError(self.address, self.failing)
         self.requests.append((pattern, len(seeds)))
-        found = matching_quads(pattern, self.quads)
+        result = matching_quads(pattern, self.quads)
         if seeds:
             asked = [pattern.bound(seed) for seed in seeds]
-            found = [quad for quad in found if any(matching_quads(each, [quad]) for each in asked)]
+            result = [quad for quad in result if any(matching_quads(item, [quad]) for item in asked)]
         at = self.web.now // 1000 * 1000
-        return FetchedQuads(tuple(found), at, at, str(hash(tuple(found))), str(self.version))
+        return FetchedQuads(tuple(result), at, at, str(hash(tuple(result))), str(self.version))

@@ -76,20 +76,20 @@ class Watched:
 
     async def run(self, until):
         """Note all answers up to a true time."""
-        found = watch(
+        result = watch(
             QUERY, [f"{BASE}/trains"], whole=True, push=self.push, web=self.web, style=self.style,
             random=Random(3), tell=self.told.append,
         )  # fmt: skip
 
         async def noted():
-            async for answer in found:
+            async for answer in result:
                 self.answers.append((clock(), answer.instant, {row[0] for row in answer.added}))
 
         task = asyncio.create_task(noted())
         await asyncio.sleep((until - clock()) / 1000)
         task.cancel()
         await asyncio.gather(task, return_exceptions=True)
-        await found.aclose()
+        await result.aclose()
         await self.web.aclose()
 
     def seen(self, value, begin, end):
@@ -138,8 +138,8 @@ async def lived(on, label, lasts=500, count=8, start=20_000):
     return [(*on.seen(f'"{number}"', *time_), number) for number, time_ in enumerate(times)]
 
 
-def judged(on, found, within=300):
-    wrong = [each for each in found if None in each[:2] or not all(-within <= late <= within for late in each[:2])]
+def judged(on, result, within=300):
+    wrong = [each for each in result if None in each[:2] or not all(-within <= late <= within for late in each[:2])]
     assert not wrong, (wrong, on.web.server_clock(BASE))
     instants = [instant for _, instant, _ in on.answers]
     assert instants == sorted(instants)
@@ -154,8 +154,8 @@ def test_each_begin_and_end_is_notified_whatever_the_clocks(skew, drift, label):
         on = Watched(OwnClock(skew, drift), Style(label=label))
         return on, await lived(on, label)
 
-    on, found = run(watched())
-    assert judged(on, found) <= 200
+    on, result = run(watched())
+    assert judged(on, result) <= 200
     assert not [event for event in on.told if "Polling" in type(event).__name__]
 
 
@@ -175,8 +175,8 @@ def test_a_line_that_is_slow_one_way(skew):
         on = Watched(OwnClock(skew, -100), Style(label=Label.INTERVAL), kind=Asymmetrical)
         return on, await lived(on, Label.INTERVAL)
 
-    on, found = run(watched())
-    judged(on, found)
+    on, result = run(watched())
+    judged(on, result)
     known = on.web.server_clock(BASE)
     assert abs(known.ahead + skew) <= known.uncertainty(on.own.skew + clock_at(on)) <= 145
 
@@ -190,11 +190,11 @@ def clock_at(on):
 def test_drift_is_followed_for_hours_with_few_requests(hours, drift):
     async def watched():
         on = Watched(OwnClock(10_000, drift), Style(label=Label.INTERVAL))
-        found = await lived(on, Label.INTERVAL, count=4, start=hours * HOUR)
-        return on, found
+        result = await lived(on, Label.INTERVAL, count=4, start=hours * HOUR)
+        return on, result
 
-    on, found = run(watched())
-    judged(on, found)
+    on, result = run(watched())
+    judged(on, result)
     assert len(on.line.log) <= 6 * hours + 12
 
 
@@ -204,8 +204,8 @@ def test_a_server_that_says_only_dates_is_known_within_a_second(skew):
         on = Watched(OwnClock(skew, 100), Style(label=Label.INTERVAL), spoil=dates_only)
         return on, await lived(on, Label.INTERVAL, lasts=2_500)
 
-    on, found = run(watched())
-    judged(on, found, 1_000)
+    on, result = run(watched())
+    judged(on, result, 1_000)
 
 
 @pytest.mark.parametrize("skew", SKEWS)

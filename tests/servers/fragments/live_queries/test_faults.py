@@ -74,7 +74,7 @@ def test_a_server_that_is_not_there_at_first_is_waited_for():
         await on.answers.aclose()
         return on.failures
 
-    assert all("refused" in each.why for each in run(watched()))
+    assert all("refused" in item.why for item in run(watched()))
 
 
 def test_a_server_that_forgot_its_versions_is_read_anew():
@@ -111,8 +111,8 @@ def test_what_is_no_fragment_is_said(kind, body):
         on.wire.spoil = lambda _: simulated.told(200, body, content_type=kind)
         asyncio.get_running_loop().call_later(90, lambda: setattr(on.wire, "spoil", None))
         asyncio.get_running_loop().call_later(85, lambda: on.served.add([fact("a", "2", 600_000)]))
-        while (found := await on.next()) != {'"2"'}:
-            assert found == set(), "what ended is not shown as if it held"
+        while (result := await on.next()) != {'"2"'}:
+            assert result == set(), "what ended is not shown as if it held"
         await on.answers.aclose()
         return on.told
 

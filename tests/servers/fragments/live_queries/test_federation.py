@@ -64,11 +64,11 @@ def test_what_one_server_does_not_say_is_no_answer():
         on.say("a", 1, 600_000)
         on.lines["one"].spoil = lambda _: simulated.told(500)
         asyncio.get_running_loop().call_later(100, setattr, on.lines["one"], "spoil", None)
-        found, _ = await on.next()
+        result, _ = await on.next()
         await on.answers.aclose()
-        return found, [event.why for event in on.told if isinstance(event, Failed)]
+        return result, [event.why for event in on.told if isinstance(event, Failed)]
 
-    found, failures = run(watched())
-    assert found == {("a", '"1"')}
+    result, failures = run(watched())
+    assert result == {("a", '"1"')}
     assert failures
     assert all("one.test" in failure for failure in failures)

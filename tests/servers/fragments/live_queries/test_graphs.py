@@ -47,9 +47,9 @@ def takes_all_as_graphs(form, states):
     """Whether pyoxigraph counts, or looks into another graph, in one that is not there: to it, that is an empty one."""
     counts = (
         isinstance(inner, al.Group | al.Graph)
-        for each in every_pattern(form.pattern)
-        if isinstance(each, al.Graph)
-        for inner in every_pattern(each.pattern)
+        for item in every_pattern(form.pattern)
+        if isinstance(item, al.Graph)
+        for inner in every_pattern(item.pattern)
     )
     return any(counts) and not all(named.get(name) for _, named in states for name in NAMES)
 
@@ -59,7 +59,7 @@ def takes_all_as_graphs(form, states):
 @given(st.data(), FORMS, st.lists(st.tuples(facts(), NAMED), min_size=1, max_size=2), st.sampled_from(methods()))
 def test_each_poll_of_each_plan_is_the_query_over_facts_and_named_graphs(data, form, states, name):
     assume(pyoxigraph_differs(form) is None)
-    assume(any(isinstance(each, al.Graph) for each in every_pattern(form.pattern)))
+    assume(any(isinstance(item, al.Graph) for item in every_pattern(form.pattern)))
     assume(not takes_all_as_graphs(form, states))
     style = Style(method=name, label=Label.INTERVAL)
     web = FakeWeb(START)
@@ -122,8 +122,8 @@ TIMED = [Fact(("<urn:a>", "<urn:p>", "<urn:timed>"), None, simulated.START + 60_
 @pytest.mark.parametrize("name", methods())
 def test_named_graphs_are_the_datas_own(text, rows, name):
     own = quads("a p b g", "a p c h", "a q d i")
-    found, _ = at_once(text, own, Style(name), [*TIMED, Fact(quads("a in h")[0])])
-    assert {row[0] for row in found} == {f"<urn:{row}>" for row in rows}
+    result, _ = at_once(text, own, Style(name), [*TIMED, Fact(quads("a in h")[0])])
+    assert {row[0] for row in result} == {f"<urn:{row}>" for row in rows}
 
 
 @pytest.mark.parametrize("facts", [[], [Fact(("<urn:a>", "<urn:p>", "<urn:timed>"), None, START + 5000)]])
@@ -141,10 +141,10 @@ def test_a_graph_without_a_label_is_found_whatever_labels_there_are(name, label,
 def test_a_graph_with_a_label_is_an_annotation():
     style = Style("graphs")
     own = [*quads("a p b g"), ("<urn:g>", style.vocabulary.expiration, _time("2100-01-01T00:00:00Z"), "")]
-    found, _ = at_once("SELECT * { GRAPH ?g { ?s <urn:p> ?o } }", own, style, [])
-    assert found == set()
-    found, _ = at_once("SELECT ?g { GRAPH ?g { ?s <urn:p> ?o } }", own, replace(style, method="singleton"), [])
-    assert found == {("<urn:g>",)}
+    result, _ = at_once("SELECT * { GRAPH ?g { ?s <urn:p> ?o } }", own, style, [])
+    assert result == set()
+    result, _ = at_once("SELECT ?g { GRAPH ?g { ?s <urn:p> ?o } }", own, replace(style, method="singleton"), [])
+    assert result == {("<urn:g>",)}
 
 
 def _time(text):
@@ -154,8 +154,8 @@ def _time(text):
 def test_what_is_joined_with_a_graphs_name_is_all_that_is_asked_for():
     own = [quad for at in range(2_000) for quad in quads(f"a{at} p b{at} g{at}")]
     text = "SELECT ?o { <urn:a7> <urn:in> ?g GRAPH ?g { ?s <urn:p> ?o } }"
-    found, requests = at_once(text, own, Style("singleton"), [Fact(quads("a7 in g7")[0])])
-    assert found == {("<urn:b7>",)}
+    result, requests = at_once(text, own, Style("singleton"), [Fact(quads("a7 in g7")[0])])
+    assert result == {("<urn:b7>",)}
     assert requests <= 6
 
 

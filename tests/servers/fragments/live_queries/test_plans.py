@@ -32,14 +32,14 @@ FORMS = st.one_of(_SELECTS, _SELECTS, _SELECTS, constructs(_SELECTS), _SELECTS.m
 def facts(draws):
     """Facts of the small vocabulary: some always, some from a time and until another, seconds around START."""
     triples = draws(draw.triples(max_size=14))
-    found = []
+    results = []
     for triple in triples:
         if draws(st.booleans()):
-            found.append(Fact(triple))
+            results.append(Fact(triple))
         else:
             initial = START + 1000 * draws(st.integers(-5, 3))
-            found.append(Fact(triple, initial, initial + 1000 * draws(st.integers(1, 8))))
-    return tuple(found)
+            results.append(Fact(triple, initial, initial + 1000 * draws(st.integers(1, 8))))
+    return tuple(results)
 
 
 def expected(form, held, at):

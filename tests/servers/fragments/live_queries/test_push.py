@@ -162,20 +162,20 @@ def test_a_stream_that_is_silent_counts_as_cut():
 
 
 @pytest.mark.parametrize(
-    ("said", "why"),
+    ("message", "why"),
     [
         (b"event: change\nid: 1.1\ndata: nonsense\n\n", "a line that no patch has"),
         (b'event: change\nid: 1.1\ndata: A <urn:a> "b" <urn:c> .\n\n', "is not a patch"),
         (b"event: change\ndata: A <urn:a> <urn:b> <urn:c> .\n\n", "without a new version"),
     ],
 )
-def test_what_is_no_event_is_not_taken(said, why):
+def test_what_is_no_event_is_not_taken(message, why):
     async def watched():
         on = Listener()
         on.served.add([fact("a", "1")])
         assert await on.next() == {'"1"'}
         await asyncio.sleep(1)
-        on.line.say(said)
+        on.line.say(message)
         await asyncio.sleep(10)
         on.served.add([fact("b", "2")])
         await on.until({'"1"', '"2"'})

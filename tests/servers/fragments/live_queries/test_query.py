@@ -63,10 +63,10 @@ def _number(value):
 def restricted(text):
     """The patterns of a demand by their predicates' last letters, each with those that restrict it."""
     wanted = pattern_needs(live_query(text).kept.pattern)
-    names = [each.pattern.predicate[-2] if each.pattern != EVERYTHING else "*" for each in wanted]
+    names = [item.pattern.predicate[-2] if item.pattern != EVERYTHING else "*" for item in wanted]
     return {
-        name: "".join(sorted({names[number] for ids in each.suppliers.values() for number in ids}))
-        for name, each in zip(names, wanted, strict=True)
+        name: "".join(sorted({names[number] for ids in item.suppliers.values() for number in ids}))
+        for name, item in zip(names, wanted, strict=True)
     }
 
 

@@ -67,7 +67,7 @@ def test_a_crowd_that_waits_for_one_expiration_is_spread(clients):
     assert len(polled) == clients
     assert min(polled) >= 0
     assert max(polled) < 2_500
-    assert max(Counter(each // 100 for each in polled).values()) < clients / 10
+    assert max(Counter(item // 100 for item in polled).values()) < clients / 10
 
 
 def test_a_new_departure_is_seen_at_the_next_poll():
@@ -127,10 +127,10 @@ async def other_changes(many, cycles):
 def test_what_changes_is_asked_for_unless_it_is_mostly_of_others():
     first, *later = run(other_changes(10, 5))
     assert not any(first)
-    assert all(each[0] and len(each) <= 2 for each in later), "what changed, and the label of a new graph"
+    assert all(entry[0] and len(entry) <= 2 for entry in later), "what changed, and the label of a new graph"
     _, second, *later = run(other_changes(1200, 5))
     assert second[0]
-    assert not any(any(each) for each in later)
+    assert not any(any(entry) for entry in later)
     assert max(map(len, later)) <= 3
 
 

@@ -64,11 +64,11 @@ def renamed(triples, names):
 @pytest.mark.parametrize("plan", ["incremental", pytest.param("streamer", marks=pytest.mark.prove)])
 def test_every_w3c_test_passes_or_is_refused_by_name(shared_data, plan):
     listed = dict(line.split("  ", 1) for line in REFUSED.read_text().splitlines() if line[:1] != "#")
-    found, wrong = {}, {}
+    result, wrong = {}, {}
     for case in cases(shared_data / "w3c-sparql11"):
         if named := reason(case.query):
-            found[case.name] = named
+            result[case.name] = named
         elif told := difference(replace(case.expected, ordered=False), run(answered(case, plan))):
             wrong[case.name] = told
     assert not wrong
-    assert found == listed
+    assert result == listed

@@ -97,7 +97,7 @@ class Page:
 def read(response: httpx.Response) -> Page:
     assert response.status_code == 200, response.text
     syntax = SYNTAX[response.headers["content-type"].partition(";")[0]]
-    return Page(str(response.url), [quad_of(each) for each in ox.parse(response.content, format=syntax)])
+    return Page(str(response.url), [quad_of(item) for item in ox.parse(response.content, format=syntax)])
 
 
 def quad_of(quad: ox.Quad) -> Quad:

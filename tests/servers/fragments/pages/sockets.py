@@ -73,15 +73,15 @@ def process(words: Sequence[str], port: int = 0) -> Iterator[tuple["subprocess.P
     command = [sys.executable, "-m", "streamgauge.cli.main", "fragments", "serve", *words, "--port", str(port)]
     running = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "PYTHONUNBUFFERED": "1"})
     assert running.stderr is not None
-    said = []
+    messages = []
     try:
         for line in running.stderr:
-            said.append(line)
+            messages.append(line)
             if match := re.search(r" at http://[^ ]*:(\d+)/$", line.strip()):
                 yield running, int(match[1])
                 break
         else:
-            raise AssertionError("".join(said))
+            raise AssertionError("".join(messages))
     finally:
         running.kill()
         running.stderr.close()

@@ -131,17 +131,17 @@ def test_more_changes_than_there_is_are_not_sent(monkeypatch: pytest.MonkeyPatch
 
 
 @pytest.mark.parametrize(
-    ("query", "said"),
+    ("query", "message"),
     [("since=x&colour=red", "not a parameter"), ("since=x&subject=a", "not an absolute IRI"), ("what=all", "what")],
 )
-def test_what_is_not_understood_is_said(query: str, said: str) -> None:
+def test_what_is_not_understood_is_said(query: str, message: str) -> None:
     async def ask():
         async with client(application([held()])) as web:
             return await web.get(f"/data?{query}", headers={"Accept": EVENTS if "what" in query else "*/*"})
 
     reply = asyncio.run(ask())
     assert reply.status_code == 400
-    assert said in reply.json()["error"]
+    assert message in reply.json()["error"]
 
 
 def test_the_metadata_names_the_changes() -> None:

@@ -70,8 +70,8 @@ def test_turtle_says_the_same_in_fewer_bytes(shape):
     server = Server()
     quads = [(iri(f"s{n % 7}"), f"<http://example.org/v#p{n % 5}>", iri(f"o{n % 3}"), "") for n in range(90)]
     server.dataset("data", [(quad, None) for quad in quads], shape=shape)
-    for asked in ({}, {"predicate": "http://example.org/v#p1"}, {"object": f"{E}o1"}, {"subject": f"{E}s1"}):
-        pages = [server.ask(address("data", **asked), accept=kind) for kind in ("application/n-triples", "text/turtle")]
+    for item in ({}, {"predicate": "http://example.org/v#p1"}, {"object": f"{E}o1"}, {"subject": f"{E}s1"}):
+        pages = [server.ask(address("data", **item), accept=kind) for kind in ("application/n-triples", "text/turtle")]
         said = [{quad for quad in read(page).quads if "_:" not in "".join(quad)} for page in pages]
         assert said[0] == said[1]
         assert len(pages[1].content) < len(pages[0].content) / 1.8
@@ -204,7 +204,7 @@ def read_all(response):
     from tests.servers.fragments.pages.served import SYNTAX, quad_of
 
     syntax = SYNTAX[response.headers["content-type"].partition(";")[0]]
-    return [quad_of(each) for each in ox.parse(response.content, format=syntax)]
+    return [quad_of(item) for item in ox.parse(response.content, format=syntax)]
 
 
 def test_pages_for_people():

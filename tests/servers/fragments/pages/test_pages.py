@@ -83,7 +83,7 @@ def forms(page):
     """Each form's template, and its variables with their properties; fewest variables first."""
     dataset = f"<{BASE}/data#dataset>"
     assert page.fragment in page.values(dataset, f"{VOID}subset")
-    found = []
+    results = []
     for form in page.values(dataset, f"{HYDRA}search"):
         assert page.values(form, f"{HYDRA}variableRepresentation") == [f"<{HYDRA}ExplicitRepresentation>"]
         (template,) = page.values(form, f"{HYDRA}template")
@@ -91,8 +91,8 @@ def forms(page):
         pairs = [
             (page.values(mapping, f"{HYDRA}variable"), page.values(mapping, f"{HYDRA}property")) for mapping in mappings
         ]
-        found.append((template, {variable: named for ((variable,), (named,)) in pairs}))
-    return sorted(found, key=lambda pair: len(pair[1]))
+        results.append((template, {variable: named for ((variable,), (named,)) in pairs}))
+    return sorted(results, key=lambda pair: len(pair[1]))
 
 
 @pytest.mark.parametrize("kind", WITH_GRAPHS)
@@ -136,7 +136,7 @@ def test_pages_have_as_many_quads_as_asked(kind, limit):
 @pytest.mark.parametrize("kind", SYNTAX)
 def test_the_second_form_stands_where_clients_begin_and_not_on_pages_of_a_pattern(kind):
     made = server()
-    whole, part = (read(made.ask(address("data", **asked), accept=kind)) for asked in ({}, {"subject": "urn:x:s"}))
+    whole, part = (read(made.ask(address("data", **item), accept=kind)) for item in ({}, {"subject": "urn:x:s"}))
     assert [len(forms(page)) for page in (whole, part)] == [2, 1]
     assert forms(whole)[0] == forms(part)[0]
     changes = [page.values(f"<{BASE}/data#dataset>", "urn:streamgauge:changes") for page in (whole, part)]
@@ -235,8 +235,8 @@ def test_the_pages_of_a_fragment_hold_what_it_selects_once(drawn, places, rows, 
         given_["values"] = f"(?x ?y) {{ {' '.join(f'({x} {y})' for x, y in rows)} }}"
     expected = [quad for quad in quads if any(fits(quad, places, row) for row in ([None] if rows is None else rows))]
     pages = crawl(server, address("data", **given_))
-    found = [quad for page in pages for quad in page.data]
-    assert sorted(found) == sorted(expected)
+    results = [quad for page in pages for quad in page.data]
+    assert sorted(results) == sorted(expected)
     assert {page.total for page in pages} == {len(expected)}
 
 

@@ -58,13 +58,13 @@ def quads(text: str) -> set[tuple[str, ...]]:
 
 def pages(data: DataSet, query: str) -> set[tuple[str, ...]]:
     """All pages of a fragment, by their next links."""
-    found, address = set(), query
+    result, address = set(), query
     while address:
         text = get(data, address).text
-        found |= quads(text)
+        result |= quads(text)
         following = [line for line in text.splitlines() if "hydra/core#next>" in line]
         address = following[0].split(" ")[2].strip("<>").partition("?")[2] if following else ""
-    return found
+    return result
 
 
 STEP = st.tuples(st.sampled_from(["add", "remove", "replace", "sweep"]), st.lists(st.sampled_from(TRIPLES), max_size=3))
@@ -114,7 +114,7 @@ def test_what_was_is_kept_by_caches() -> None:
 
 
 @pytest.mark.parametrize(
-    ("query", "status", "said"),
+    ("query", "status", "message"),
     [
         ("at=tomorrow", 400, "'tomorrow' is not a time"),
         ("at=now&colour=red", 400, "not a parameter"),
@@ -123,13 +123,13 @@ def test_what_was_is_kept_by_caches() -> None:
         ("at=now&subject=x", 400, "not an absolute IRI"),
     ],
 )
-def test_what_is_not_known_is_said(query: str, status: int, said: str) -> None:
+def test_what_is_not_known_is_said(query: str, status: int, message: str) -> None:
     time = Time()
     data = held(time, Keep())
     add(data, [Fact(TRIPLES[0])])
     reply = get(data, query)
     assert reply.status_code == status
-    assert said in reply.json()["error"]
+    assert message in reply.json()["error"]
 
 
 def test_a_store_that_keeps_nothing_knows_nothing_of_then() -> None:

@@ -29,7 +29,7 @@ def main() -> None:
     store = DiskStore(Path(folder), Keep(runs=1000))
     print(store.version, flush=True)
     if what == "load":
-        store.load((each for number in range(1, 20_000) for each in _added(number)), at=0)
+        store.load((item for number in range(1, 20_000) for item in _added(number)), at=0)
     while True:
         number = store.version + 1
         store.change(*step(number), at=number)

@@ -41,7 +41,7 @@ def copied(folder: Path, to: Path) -> Path:
 
 def loaded(folder: Path, first: int) -> None:
     store = DiskStore(folder, KEEP)
-    store.load((each for number in range(first, first + 40) for each in step(number)[1]), at=0)
+    store.load((item for number in range(first, first + 40) for item in step(number)[1]), at=0)
     store.close()
 
 
@@ -76,8 +76,8 @@ def asked() -> Iterator[Callable[[Path], dict[str, Any]]]:
             program.stdin.flush()
             line = program.stdout.readline()
             assert line, f"it ended with {program.wait()}"
-            found: dict[str, Any] = json.loads(line)
-            return found
+            result: dict[str, Any] = json.loads(line)
+            return result
 
         yield ask
 
@@ -100,31 +100,31 @@ def test_a_damaged_store_is_refused_or_answers_as_before(
         files = FILES if number % 4 == 0 else FILES[:1]
         what = f"damage {number}: {damage(folder, files, others, draw, KINDS[number % len(KINDS)])}"
         verified = sound(folder)
-        found = asked(folder)
-        if "refused" in found:
-            assert found["refused"].startswith(str(folder)), what
-            assert "\n" not in found["refused"], what
-            assert "damaged" in found["refused"], what
+        result = asked(folder)
+        if "refused" in result:
+            assert result["refused"].startswith(str(folder)), what
+            assert "\n" not in result["refused"], what
+            assert "damaged" in result["refused"], what
             assert not verified, what
             refused += 1
         else:
-            assert found == expected, what
+            assert result == expected, what
         shutil.rmtree(folder)
     assert refused > many // 3
 
 
 def sound(folder: Path) -> bool:
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
-    found = recovery.verify(folder)
+    result = recovery.verify(folder)
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before, "verify changed the files"
-    return found.whole
+    return result.whole
 
 
 def test_whole_stores_are_sound(stores: dict[str, tuple[Path, dict[str, Path]]]) -> None:
     for folder, _ in stores.values():
-        found = recovery.verify(folder)
-        assert found.whole, found.damages
-        assert found.sound["blocks of orders"] >= 6
+        result = recovery.verify(folder)
+        assert result.whole, result.damages
+        assert result.sound["blocks of orders"] >= 6
 
 
 def test_a_store_that_a_server_has_open_is_not_looked_at(
@@ -151,9 +151,9 @@ def test_the_command_line_says_one_sentence(
     monkeypatch.setattr(sys, "argv", [*words, "--keep", "24h"])
     with pytest.raises(SystemExit) as ended:
         main()
-    said = capsys.readouterr().err
-    assert (ended.value.code, said.count("\n")) == (2, 1), said
-    assert "it is empty though held and lock.mdb beside it was kept for it" in said
+    output = capsys.readouterr().err
+    assert (ended.value.code, output.count("\n")) == (2, 1), output
+    assert "it is empty though held and lock.mdb beside it was kept for it" in output
 
 
 def test_a_store_cut_short_is_no_bus_error(stores: dict[str, tuple[Path, dict[str, Path]]], tmp_path: Path) -> None:
@@ -214,14 +214,14 @@ def test_sound_quads_are_saved(
     run = CliRunner().invoke(app, ["fragments", "verify", str(folder), "--save-to", str(tmp_path / "new")])
     assert run.exit_code == 1, run.output
     store = DiskStore(tmp_path / "new", KEEP)
-    found = sorted(map(list, store.page(ALL, 0, 10**6)))
-    expected = [list(each) for each in whole[1]]
+    results = sorted(map(list, store.page(ALL, 0, 10**6)))
+    expected = [list(item) for item in whole[1]]
     store.close()
     if page in ("root", "block", 0, 1):
         newest = page not in (0, 1)
-        assert not newest or found == expected
-        assert len([each for each in expected if each in found]) > len(expected) * 0.9
-    assert all(each in expected for each in found) or page in (0, 1)
+        assert not newest or results == expected
+        assert len([item for item in expected if item in results]) > len(expected) * 0.9
+    assert all(item in expected for item in results) or page in (0, 1)
     assert "lost:" in run.output
     assert CliRunner().invoke(app, ["fragments", "verify", str(tmp_path / "new")]).exit_code == 0
 

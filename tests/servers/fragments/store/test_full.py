@@ -28,12 +28,12 @@ def fill(store: DiskStore, why: str) -> int:
         try:
             store.change((), batch(number))
         except FullError as error:
-            said = str(error)
+            message = str(error)
             break
     else:
         pytest.fail("the disk was never full")
-    assert "the change was not made" in said
-    assert why in said
+    assert "the change was not made" in message
+    assert why in message
     assert (store.version, store.page(EVERYTHING, 0, 10**6)) == before
     assert store.count((None, None, None, f"<urn:g{number}>")) == 0
     assert store.nearest(EVERYTHING, number - 1) is None

@@ -20,7 +20,7 @@ TREES = 40
 def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("store")
     store = DiskStore(folder)
-    store.load(each for number in range(1, 60) for each in step(number)[1])
+    store.load(item for number in range(1, 60) for item in step(number)[1])
     for number in range(60, 66):
         store.change(*step(number))
     store.close()
@@ -112,12 +112,12 @@ RULES: dict[str, Callable[[Pages], None]] = {
 }
 
 
-@pytest.mark.parametrize("said", RULES)
-def test_a_broken_rule_is_named(whole: Path, tmp_path: Path, said: str) -> None:
+@pytest.mark.parametrize("message", RULES)
+def test_a_broken_rule_is_named(whole: Path, tmp_path: Path, message: str) -> None:
     file = Pages(whole)
-    RULES[said](file)
+    RULES[message](file)
     (tmp_path / "data.mdb").write_bytes(file.data)
-    with pytest.raises(FolderError, match=rf"data\.mdb: damaged: page \d+ \(byte \d+\): .*{said}"):
+    with pytest.raises(FolderError, match=rf"data\.mdb: damaged: page \d+ \(byte \d+\): .*{message}"):
         DiskStore(tmp_path)
 
 

@@ -69,7 +69,7 @@ def test_no_hash_that_was_met_is_taken_for_a_new_one(parts: list[list[int]]) -> 
     met, added = MetHashes(), set[int]()
     for part in parts:
         again = met.add(np.array(part, dtype=np.int64)).tolist()
-        assert all(found for code, found in zip(part, again, strict=True) if code in added)
+        assert all(result for code, result in zip(part, again, strict=True) if code in added)
         added.update(part)
 
 

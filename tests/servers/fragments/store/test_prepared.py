@@ -25,8 +25,8 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Callable[[
         return made[-1]
 
     yield make
-    for each in made:
-        each.close()
+    for item in made:
+        item.close()
 
 
 def quad(number: int) -> Quad:
@@ -41,14 +41,14 @@ def drawn(draw: Random, most: int) -> Change:
 
 
 def touched(change: Change) -> set[Quad]:
-    return {*change[0], *(each for each, _ in change[1])}
+    return {*change[0], *(item for item, _ in change[1])}
 
 
 def shown(store: Store) -> tuple[object, ...]:
     """What readers see, in an order that does not depend on the numbers of terms."""
     patterns = [ALL, (None, "<urn:p1>", None, None), ("<urn:s3>", None, None, None), (None, None, None, "<urn:g2>")]
-    found = [tuple(sorted(store.page(match, 0, 10_000))) for match in patterns]
-    return (*found, *map(store.count, patterns), store.nearest(ALL, 0), set(store.expired(5, 10_000)), store.version)
+    results = [tuple(sorted(store.page(match, 0, 10_000))) for match in patterns]
+    return (*results, *map(store.count, patterns), store.nearest(ALL, 0), set(store.expired(5, 10_000)), store.version)
 
 
 @pytest.mark.slow
@@ -60,9 +60,9 @@ def test_a_prepared_change_is_as_if_made_at_once(store: Callable[[], Store], see
     for _ in range(8):
         large = drawn(draw, 1_500)
         change = beside.prepare(*large)
-        small = [each for each in (drawn(draw, 12) for _ in range(10)) if not touched(each) & touched(large)]
-        for each in small:
-            assert beside.change(*each) == plain.change(*each)
+        small = [item for item in (drawn(draw, 12) for _ in range(10)) if not touched(item) & touched(large)]
+        for item in small:
+            assert beside.change(*item) == plain.change(*item)
         told = beside.make(change)
         expected = plain.change(*large)
         assert told is not None
@@ -139,7 +139,7 @@ def test_a_change_for_which_there_is_no_room_leaves_all_as_it_was(tmp_path: Path
         try:
             change = there.prepare([quad(1)], [(quad(n), None) for n in range(1_000, 1_000 + index)])
             if there.make(change) is not None:
-                undone = there.change([each for each, _ in drop(index)], [(quad(1), None)])
+                undone = there.change([item for item, _ in drop(index)], [(quad(1), None)])
                 assert len(undone.removed) == index
         except FullError:
             refused += 1

@@ -80,7 +80,7 @@ def test_stores_are_a_list(changes: list[Step], probe: tuple[str, str, str, str]
 @given(st.lists(st.tuples(quads, st.none() | st.integers(0, 9)), max_size=60), quads)
 @pytest.mark.usefixtures("small_blocks")
 def test_loaded_is_as_if_added(loaded: list[tuple[tuple[str, str, str, str], int | None]], probe: object) -> None:
-    unique = dict(sorted(loaded, key=lambda each: -1 if each[1] is None else each[1]))
+    unique = dict(sorted(loaded, key=lambda entry: -1 if entry[1] is None else entry[1]))
     with TemporaryDirectory() as folder:
         naive, disk = Naive(), DiskStore(Path(folder))
         naive.change((), unique.items(), 0)

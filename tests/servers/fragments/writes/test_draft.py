@@ -68,7 +68,7 @@ class Model:
 
     def add(self, given: Iterable[Fact]) -> None:
         for fact in given:
-            same = {each for each in self.facts if each.triple == fact.triple}
+            same = {entry for entry in self.facts if entry.triple == fact.triple}
             self.facts -= same
             if self.label is Label.EXPIRATION:
                 self.facts |= {as_labelled(fact, self.label)} if fact.final is None or fact.final > self.now else set()
@@ -227,10 +227,10 @@ def test_a_pattern_touches_only_so_many() -> None:
 
 
 def test_a_question_within_another_is_not_asked_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    asked: list[TripleMatch] = []
+    requests: list[TripleMatch] = []
 
     def located(store, wanted, style):
-        asked.append(wanted)
+        requests.append(wanted)
         return located_facts(store, wanted, style)
 
     data = dataset(Style())
@@ -242,7 +242,7 @@ def test_a_question_within_another_is_not_asked_again(monkeypatch: pytest.Monkey
     assert draft.holding(("<urn:s1>", "<urn:p>", "<urn:s3>")) == []
     draft.remove(("<urn:s1>", None, "<urn:s2>"))
     assert draft.holding(("<urn:s1>", "<urn:p>", None)) == []
-    assert asked == [(None, "<urn:p>", None), ("<urn:s1>", None, "<urn:s2>")]
+    assert requests == [(None, "<urn:p>", None), ("<urn:s1>", None, "<urn:s2>")]
 
 
 @pytest.mark.parametrize("place", [0, 1, 2, None])

@@ -72,10 +72,10 @@ def facts(data: DataSet) -> set[Fact]:
 
 
 def fed(data: DataSet, items: Iterable[Input | Exception], time: Time, **given: object) -> tuple[FeedRunner, list[str]]:
-    said: list[str] = []
-    feeding = FeedRunner(DataSetFeed(data, Given(items), **given), said.append, time.sleep)
+    messages: list[str] = []
+    feeding = FeedRunner(DataSetFeed(data, Given(items), **given), messages.append, time.sleep)
     asyncio.run(feeding.run())
-    return feeding, said
+    return feeding, messages
 
 
 def test_elements_become_intervals() -> None:

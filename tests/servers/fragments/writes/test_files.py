@@ -55,9 +55,9 @@ def write(folder, name, text):
 def test_formats(tmp_path, name, text):
     store = MemoryStore()
     assert load(write(tmp_path, name, text), store, Style()) == 2
-    found = set(store.page((None, None, None, None), 0, 10))
-    assert {(S, P, '"1"', "<http://g>")} == {quad for quad in found if quad[3]}
-    assert all(quad[2].startswith("_:") for quad in found if not quad[3])
+    results = set(store.page((None, None, None, None), 0, 10))
+    assert {(S, P, '"1"', "<http://g>")} == {quad for quad in results if quad[3]}
+    assert all(quad[2].startswith("_:") for quad in results if not quad[3])
 
 
 def test_triple_terms_and_their_blank_nodes(tmp_path):

@@ -265,23 +265,23 @@ REFUSED = [
 
 
 @pytest.mark.parametrize(
-    ("verb", "query", "body", "kind", "status", "said"), REFUSED, ids=[f"{r[0]}-{r[5]}" for r in REFUSED]
+    ("verb", "query", "body", "kind", "status", "message"), REFUSED, ids=[f"{r[0]}-{r[5]}" for r in REFUSED]
 )
 def test_what_cannot_be_done_is_said_and_nothing_changes(
-    verb: str, query: str, body: str, kind: str, status: int, said: str
+    verb: str, query: str, body: str, kind: str, status: int, message: str
 ) -> None:
     data = held(facts=[Fact(LATE)])
     reply = write(served(data), verb, query, body, kind)
     assert reply.status_code == status, reply.text
-    assert said in reply.json()["error"]
+    assert message in reply.json()["error"]
     assert facts(data) == {Fact(LATE)}
 
 
 def test_writes_need_a_token() -> None:
     data = held()
     for verb in ("POST", "PUT", "PATCH", "DELETE"):
-        for given in ("", "Bearer", "Bearer x", "Basic YTpi", f"Bearer {TOKEN}x", "Bearer \xe9"):
-            reply = write(served(data), verb, "?subject=a:b", Authorization=given)
+        for item in ("", "Bearer", "Bearer x", "Basic YTpi", f"Bearer {TOKEN}x", "Bearer \xe9"):
+            reply = write(served(data), verb, "?subject=a:b", Authorization=item)
             assert reply.status_code == 401
             assert reply.headers["www-authenticate"] == "Bearer"
         assert write(served(data, ()), verb).status_code == 403

@@ -37,14 +37,14 @@ def there(data):
 
 
 def update(text):
-    return [modification(each, NOW, (None, None)) for each in read_update(text, UpdateContext(str))]
+    return [modification(item, NOW, (None, None)) for item in read_update(text, UpdateContext(str))]
 
 
 def where(monkeypatch):
     """The threads in which operations are worked out."""
-    found, change = [], writes.change
-    monkeypatch.setattr(writes, "change", lambda *args: (found.append(threading.get_ident()), change(*args))[1])
-    return found
+    result, change = [], writes.change
+    monkeypatch.setattr(writes, "change", lambda *args: (result.append(threading.get_ident()), change(*args))[1])
+    return result
 
 
 def test_six_free_patterns_on_14_triples_are_refused_beside_the_loop(monkeypatch):
@@ -179,7 +179,7 @@ def test_quads_are_compared_beside_the_loop_and_once_for_a_version(monkeypatch):
             answers = [await web.get("/trains?subject=?x&object=?x") for _ in range(2)]
             return [*answers, await web.get("/trains?subject=?x&object=?x&page=1")]
 
-    assert {each.status_code for each in asyncio.run(run())} == {200}
+    assert {item.status_code for item in asyncio.run(run())} == {200}
     assert len(threads) == 1
     assert threads[0] != threading.get_ident()
     assert not data.lacks(select((Var("x"), None, Var("x"), None)))

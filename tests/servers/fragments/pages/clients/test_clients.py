@@ -47,11 +47,11 @@ QUERIES = queries()
 def folder(name: str, package: str) -> Path:
     """Where a package is installed; skips where it is not."""
     home = os.environ.get("STREAMGAUGE_LDF_HOME")
-    if home is None or not (found := Path(home) / name / "node_modules" / package).is_dir():
+    if home is None or not (result := Path(home) / name / "node_modules" / package).is_dir():
         pytest.skip(f"{package} is not in STREAMGAUGE_LDF_HOME/{name}: npm install it there to run this")
     if shutil.which("node") is None:
         pytest.skip("node is not here")
-    return found.parents[package.count("/") + 1]
+    return result.parents[package.count("/") + 1]
 
 
 @pytest.fixture(scope="module", params=["comunica5", "client", OLDER])
@@ -153,7 +153,7 @@ def ask(client: str, source: str, texts: list[str], **more: object) -> list[Any]
     done = subprocess.run(command, input=json.dumps(given), capture_output=True, text=True, timeout=280, check=False)
     answers = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(answers) == len(texts), done.stderr[-2000:]
-    return [answer(each) for each in answers]
+    return [answer(entry) for entry in answers]
 
 
 @cache
@@ -194,12 +194,12 @@ def held() -> ox.Store:
 
 def expected(text: str) -> Any:
     """What pyoxigraph answers."""
-    found = held().query(text)
-    if isinstance(found, ox.QueryBoolean):
-        return bool(found)
-    assert isinstance(found, ox.QuerySolutions)
-    names = [variable.value for variable in found.variables]
-    return sorted(tuple(sorted((name, str(row[name])) for name in names if row[name] is not None)) for row in found)
+    result = held().query(text)
+    if isinstance(result, ox.QueryBoolean):
+        return bool(result)
+    assert isinstance(result, ox.QuerySolutions)
+    names = [variable.value for variable in result.variables]
+    return sorted(tuple(sorted((name, str(row[name])) for name in names if row[name] is not None)) for row in result)
 
 
 def asked_of(client: str) -> list[tuple[str, str]]:
@@ -241,13 +241,13 @@ def test_comunica_asks_again_when_facts_have_ended_and_not_before(client: str, o
 
 def requests(server: str) -> int:
     """How many a server has answered."""
-    found = re.findall(r"^streamgauge_fragments_requests_total.* (\d+)$", httpx.get(f"{server}/metrics").text, re.M)
-    return sum(map(int, found))
+    matches = re.findall(r"^streamgauge_fragments_requests_total.* (\d+)$", httpx.get(f"{server}/metrics").text, re.M)
+    return sum(map(int, matches))
 
 
-def limited(text: str, found: Any) -> bool:
+def limited(text: str, result: Any) -> bool:
     """Whether a query leaves open which rows it gives, and as many came."""
-    return "LIMIT" in text and "ORDER" not in text and len(found) == int(text.rsplit("LIMIT", 1)[1].split()[0])
+    return "LIMIT" in text and "ORDER" not in text and len(result) == int(text.rsplit("LIMIT", 1)[1].split()[0])
 
 
 @pytest.mark.parametrize(
