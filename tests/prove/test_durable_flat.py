@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
+from statistics import median
 
 import psutil
 import pytest
@@ -60,7 +61,10 @@ def flat(seen: list[Sample], per_hour: int) -> None:
     content = sum(len(encode_element(reading(second))) for second in range(0, 3600, 3600 // per_hour))
     assert max(sample.state for sample in settled) <= 3 * content + LOG_BYTES, seen
     assert max(after.state - before.state for before, after in pairwise(seen[6:])) <= 2**20, seen
-    assert settled[-1].resident - settled[0].resident <= 16 * 2**20, seen
+    sizes = [sample.resident for sample in settled]
+    half = len(sizes) // 2
+    # One sample moves by what the allocator holds at that moment; a trend moves the median.
+    assert median(sizes[half:]) - median(sizes[:half]) <= 8 * 2**20, seen
 
 
 @pytest.mark.prove

@@ -11,7 +11,7 @@ import pytest
 
 import streamgauge.workloads.weather as weather
 from streamgauge.formats.lines import Advance, encode_advance, encode_element
-from streamgauge.formats.streams import Reading, read_stream, stream_formats, write_stream
+from streamgauge.formats.streams import Reading, one_by_one, read_stream, stream_formats, write_stream
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Delivery, SourceError, open_sink, open_source, schemes
 
@@ -175,7 +175,7 @@ def copied_packed_and_cut(log: Path) -> None:
 def test_a_followed_file_is_read_across_its_rotation(tmp_path, rotate):
     log, notes = tmp_path / "s.jsonl", list[str]()
     log.write_bytes(lines(1, 2, 3))
-    items = open_source(f"{log}?follow=1", Reading(note=notes.append)).items()
+    items = one_by_one(open_source(f"{log}?follow=1", Reading(note=notes.append)).items())
     results = [next(items) for _ in range(3)]
     rotate(log)
     results += [next(items) for _ in range(3)]
@@ -187,7 +187,7 @@ def test_a_followed_file_is_read_across_its_rotation(tmp_path, rotate):
 def test_a_followed_file_that_is_cut_goes_on_with_a_note_of_what_is_lost(tmp_path, more):
     log, notes = tmp_path / "s.jsonl", list[str]()
     log.write_bytes(lines(1, 2, 3))
-    items = open_source(f"{log}?follow=1", Reading(note=notes.append)).items()
+    items = one_by_one(open_source(f"{log}?follow=1", Reading(note=notes.append)).items())
     results = [next(items) for _ in range(3)]
     log.write_bytes(more)
     results.append(next(items))
@@ -198,7 +198,7 @@ def test_a_followed_file_that_is_cut_goes_on_with_a_note_of_what_is_lost(tmp_pat
 def test_a_table_that_is_rotated_begins_with_its_header_again(tmp_path):
     log = tmp_path / "s.csv"
     log.write_text("time,v\n1000,1\n")
-    items = open_source(f"{log}?follow=1").items()
+    items = one_by_one(open_source(f"{log}?follow=1").items())
     results = [next(items)]
     log.rename(tmp_path / "s.csv.1")
     log.write_text("time,v\n2000,2\n")
@@ -208,7 +208,7 @@ def test_a_table_that_is_rotated_begins_with_its_header_again(tmp_path):
 def test_a_binary_file_that_is_rotated_is_named(tmp_path):
     log = tmp_path / "s.jelly"
     write_stream([element(1)], log)
-    items = open_source(f"{log}?follow=1").items()
+    items = one_by_one(open_source(f"{log}?follow=1").items())
     next(items)
     log.rename(tmp_path / "s.jelly.1")
     write_stream([element(2)], log)

@@ -8,6 +8,7 @@ import pytest
 import streamgauge
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import write
+from streamgauge.formats.streams import write_stream
 from streamgauge.model.mistake import MistakeError
 from streamgauge.testing import RecordedSession, StreamBuilder, assert_right
 from streamgauge.verification import diagnosed, verified
@@ -30,6 +31,18 @@ def test_right_answers_pass_in_every_form():
     assert_right(QUERY, STREAM, [(one.due.instant, one.rows) for one in due])
     assert_right(QUERY, (STREAM,), [(None, rows) for _, rows in RIGHT], advance_to="10s")
     assert streamgauge.verify(ASK, STREAM, answers=[(5000, False), (10_000, True)]).judgement == "right"
+
+
+def test_a_file_that_is_read_in_columns_is_fed_whole(tmp_path):
+    import streamgauge.formats.batches  # noqa: F401 - once it is loaded, lines are read in columns
+
+    made = StreamBuilder("urn:in", {"": "urn:"})
+    for at in range(40):
+        made.at(f"{at}s", f":e{at} :v {at} .")
+    write_stream(list(made), tmp_path / "in.jsonl")
+    with RecordedSession(QUERY) as session:
+        session.feed(tmp_path / "in.jsonl").advance("40s")
+    assert [len(answer.rows()) for answer in session.answers] == [5] * 8
 
 
 def test_a_failure_names_windows_rows_and_the_reason():

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from streamgauge.engines import evaluator, load
 from streamgauge.formats.pipe import PipedSession, Task, TaskRefusedError
-from streamgauge.formats.streams import Reading
+from streamgauge.formats.streams import Reading, one_by_one
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 from streamgauge.model.engine import Session
@@ -122,7 +122,7 @@ class RecordedSession:
 
 
 def _ended(items: Any) -> Iterable[Any]:
-    """The items of a stream; RefusedError if it is endless."""
+    """The items of a stream, batches apart; RefusedError if it is endless."""
     if not isinstance(items, Iterable):
         raise RefusedError("a finite stream is needed here: a file, or an iterable")
-    return items
+    return one_by_one(items)

@@ -24,7 +24,7 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import YABENCH
 from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
-from streamgauge.sources import Delivery, SourceError
+from streamgauge.sources import Delivery, SourceError, open_source
 from tests.notation import stream
 
 TEXT = (
@@ -233,6 +233,12 @@ def test_landing_goes_on_where_it_was(tmp_path):
     Landing(tmp_path, Given(came[:1]), skip=False, every_s=0.05).run()
     table = pq.read_table(tmp_path)
     assert (table["sequence"].to_pylist(), table["time"].to_pylist()) == ([0, 1, 2, 3], [7, 8, 9, 7])
+
+
+def test_a_file_that_is_read_in_columns_lands_whole(tmp_path):
+    write_stream(came := stream(" | ".join(f"{time}: a p b." for time in range(40))), tmp_path / "in.jsonl")
+    Landing(tmp_path / "log", open_source(str(tmp_path / "in.jsonl")), skip=True).run()
+    assert pq.read_table(tmp_path / "log")["time"].to_pylist() == [element.time for element in came]
 
 
 def test_what_it_cannot_answer_is_refused_before_anything_starts(tmp_path):

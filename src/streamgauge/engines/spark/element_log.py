@@ -12,6 +12,7 @@ from queue import Empty, Queue
 
 from streamgauge.formats import tables
 from streamgauge.formats.stream import write
+from streamgauge.formats.streams import one_by_one
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import Source
 
@@ -60,7 +61,7 @@ class Landing:
         self._land(files)
 
     def _read(self, queue: "Queue[StreamElement | None]", known: int) -> None:
-        items = (item for item in self.source.items() if isinstance(item, StreamElement) and item.added)
+        items = (item for item in one_by_one(self.source.items()) if isinstance(item, StreamElement) and item.added)
         try:
             for element in islice(items, known if self.skip else 0, None):
                 queue.put(element)
