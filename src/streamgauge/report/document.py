@@ -14,7 +14,6 @@ from streamgauge.model.semantics import Semantics
 from streamgauge.report import cards
 from streamgauge.report.cards import pace
 from streamgauge.report.charts import ChartDrawing
-from streamgauge.report.colours import swatch
 from streamgauge.report.exports import PAGE, FigureLink, Links, inside
 from streamgauge.report.figures import export
 from streamgauge.report.measures import OF_RUN, texts
@@ -22,6 +21,7 @@ from streamgauge.report.numbers import NOTHING, moment, seconds
 from streamgauge.report.plots import COST, LATE, LOAD, RIGHT, STEADY, Figure, plots
 from streamgauge.report.sections import html
 from streamgauge.report.series import Judged, Series, series_of
+from streamgauge.report.swatches import swatch
 from streamgauge.report.tables import MEAN_HEADINGS, mean_lines
 from streamgauge.report.windows import cut, named, window_measures, window_tables
 from streamgauge.report.zoomable import zoomable

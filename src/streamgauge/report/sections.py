@@ -10,10 +10,10 @@ from rich.markup import escape
 
 from streamgauge.model.controls import visible
 from streamgauge.report import charts
-from streamgauge.report.colours import swatch
 from streamgauge.report.directions import directed
 from streamgauge.report.fitting_table import FittingTable
 from streamgauge.report.plots import Figure
+from streamgauge.report.swatches import swatch
 
 SIGN = {True: "✓", False: "✗", None: ""}
 

@@ -1,7 +1,6 @@
 """JSON lines: one element or advance per line, as engines on a pipe read them (see formats/lines.py)."""
 
 import re
-import sys
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -37,8 +36,8 @@ def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> "It
     """
     decoder_ = _LineDecoder(reading)
     for count, lines in bounded_lines(file, place, reading.limit, refuse, together=True):
-        columns = count > ROWS_FIRST or _LIBRARIES in sys.modules
-        if columns and (items := decoder_.together(lines, place, count, refuse)) is not None:
+        # Loading the libraries of columns takes as long as reading a few thousand lines one by one.
+        if count > ROWS_FIRST and (items := decoder_.together(lines, place, count, refuse)) is not None:
             yield from items
             continue
         where = LinePlace(place, count - 1)
@@ -81,9 +80,7 @@ def recognised(head: bytes) -> bool:
 
 
 ROWS_FIRST: Final = 4096
-"""Lines of a file that are read one by one before the libraries of columns are loaded, which takes 0.15 s."""
-
-_LIBRARIES: Final = "streamgauge.formats.batches"
+"""Lines of a file that are read one by one before others are read in columns."""
 
 FEW_LINES: Final = 16
 """Lines below which one by one is faster."""

@@ -20,8 +20,8 @@ from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.mistake import MistakeError
 from streamgauge.model.run import RunHeader
 from streamgauge.model.verdict import Verdict
-from streamgauge.report.colours import swatch
 from streamgauge.report.run_lanes import TimelineView
+from streamgauge.report.swatches import swatch
 from streamgauge.servers.http.events import BEAT, BEAT_S, Events, event
 from streamgauge.servers.http.limits import STATUS, BodyError, read_body
 from streamgauge.suites.experiments.beginning import write_start
