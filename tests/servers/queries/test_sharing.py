@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from streamgauge.engines import load
 from streamgauge.formats.lines import Advance
+from streamgauge.servers.http.events import End
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
 from tests.examples import examples
@@ -77,7 +78,7 @@ def test_queries_whose_answers_are_streams_have_sessions_of_their_own():
 def test_one_that_ended_is_joined_by_nobody():
     queries, _ = counted(load("live"))
     first = queries.register(QueryRegistration(select()))
-    first.end("enough")
+    first.end(End("enough"))
     second = queries.register(QueryRegistration(select()))
     queries.publish(IN, [element(0), element(2000)])
     assert queries.settle(WAIT)
