@@ -1,5 +1,6 @@
 """`live` given elements in columns says what it says when they come one by one: joined by numbers, or as texts."""
 
+import gc
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
@@ -79,6 +80,25 @@ def said_in_columns(asked_for, elements, advance, sizes, least=BY_NUMBERS, least
         session.advance(advance)
         session.close()
     return answers
+
+
+def test_terms_of_batches_are_dropped_when_looks_are_too_small_for_columns(monkeypatch):
+    """Batches bring terms by number even where each look joins the few triples of its window one by one."""
+    monkeypatch.setattr(term_ids, "SPARE_TERMS", 100)
+    query = parse_sparql("SELECT ?s ?o { ?s <urn:v> ?o }")
+    over = ContinuousQuery(query, (StreamWindow(STREAM, Window(1000, 1000)),))
+    session = load("live").start_all([(over, PROFILES["csparql"], [].append)])
+    for begin in range(0, 40_000, 200):
+        elements = [
+            StreamElement(STREAM, at, at, ((f"<urn:e{at}>", "<urn:v>", f"<urn:o{at % 7}>"),))
+            for at in range(begin, begin + 200, 10)
+        ]
+        session.push_batch(in_columns(NumberedTerms(), elements))
+    gc.collect()
+    held = [len(item) for item in gc.get_objects() if isinstance(item, term_ids.TermIds)]
+    assert held
+    assert max(held) < 1000
+    session.close()
 
 
 @pytest.mark.slow

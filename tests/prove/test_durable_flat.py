@@ -64,7 +64,7 @@ def flat(seen: list[Sample], per_hour: int) -> None:
     sizes = [sample.resident for sample in settled]
     half = len(sizes) // 2
     # One sample moves by what the allocator holds at that moment; a trend moves the median.
-    assert median(sizes[half:]) - median(sizes[:half]) <= 8 * 2**20, seen
+    assert median(sizes[half:]) - median(sizes[:half]) <= 4 * 2**20, seen
 
 
 @pytest.mark.prove

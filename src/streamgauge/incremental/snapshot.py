@@ -98,6 +98,9 @@ class SnapshotContents(JoinPool):
 
     def look(self) -> None:
         """Read the current contents."""
+        # Before the first graph of a look, whose columns keep their ids; batches bring terms whatever joins them.
+        if self._numbers is not None:
+            self._numbers.ids.forget()
         multiplying = any(matches.multiplied for matches in self._matches.values())
         for graph, parted in self._parted.items():
             contents = [content for name, content in self._seen if name == graph]
@@ -116,7 +119,6 @@ class SnapshotContents(JoinPool):
 
         ids = self._conditions.ids
         numbered = ids.joined([content.columns(ids) for content in contents])
-        ids.forget()
         return IdGraph(ids, numbered.ids, self._conditions)
 
     @property
