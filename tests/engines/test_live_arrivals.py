@@ -63,6 +63,8 @@ triples = st.one_of(
     st.tuples(resources, st.just("<urn:q>"), numbers),
 )
 
+LEFT = "SELECT * { ?s <urn:p> ?o OPTIONAL { ?o <urn:q> ?v } }"
+
 
 @st.composite
 def streams(draw):
@@ -141,6 +143,20 @@ def test_columns_are_answered_as_elements_are(text, window, semantics, elements,
     expected = said(query, semantics, elements, 99)
     result = said_in_columns(query, semantics, elements, sizes, least, together, rounds, many)
     assert by_report(result, semantics.grain, semantics.r2s) == by_report(expected, semantics.grain, semantics.r2s)
+
+
+def test_a_tick_without_triples_sees_the_newest_of_the_batch_before():
+    """The batch before brought triples of several times, of which the last is still in the window."""
+    semantics = replace(CHANGE, report=CHANGE.report | {Report.NON_EMPTY}, tick=Tick.ELEMENT, r2s=R2S.ISTREAM)
+    query = ContinuousQuery(parse_sparql(LEFT), (StreamWindow(STREAM, Window(2, 1)),))
+    one, two = (("<urn:a>", "<urn:p>", "<urn:a>"),), (("<urn:a>", "<urn:q>", "<urn:b>"),)
+    elements = [
+        StreamElement(STREAM, time, number, triples)
+        for number, (time, triples) in enumerate([(0, ()), (2, one), (2, two), (3, one), (4, ())])
+    ]
+    result, expected = said_in_columns(query, semantics, elements, [2]), said(query, semantics, elements, 99)
+    assert by_report(result, semantics.grain, R2S.ISTREAM) == by_report(expected, semantics.grain, R2S.ISTREAM)
+    assert len(expected) == 3
 
 
 def test_the_first_batch_decides_nothing(monkeypatch):

@@ -306,7 +306,13 @@ class WindowContent:
     @property
     def span(self) -> tuple[int, int] | None:
         """The times (ms) of the oldest and newest arrival in scope, including ended ones; ``None`` if there is none."""
-        return (self._live[0][0], self._live[-1][0]) if self._live else None
+        if not self._live:
+            return None
+        newest, triples, _ = self._live[-1]
+        # Ticks in columns hold the triples of several times as one arrival, which has the time of the first.
+        if not isinstance(triples, tuple | PartedTriples):
+            newest = int(cast("IdTriples", triples).times[-1])
+        return self._live[0][0], newest
 
     def graphs(self) -> list[Sequence[Triple]]:
         """The live triples, arrival by arrival."""
