@@ -92,3 +92,12 @@ def test_the_first_bad_line_ends_the_reading_behind_those_before_it():
         list(jsonl.follow(io.BufferedReader(io.BytesIO(b"".join(lines))), "f", Reading(stream="urn:s"), refuse))
     following = jsonl.follow(io.BufferedReader(io.BytesIO(b"".join(lines))), "f", Reading(stream="urn:s"), refuse)
     assert [next(following).time, next(following).time] == [1, 2]
+
+
+def test_a_line_end_within_a_triple_is_refused_in_columns_too(monkeypatch):
+    monkeypatch.setattr(jsonl, "ROWS_FIRST", 0)
+    text = b"<urn:a> <urn:b> <urn:c> . <urn:d> <urn:e> <urn:f>\\n<urn:g> .\\n"
+    lines = b"".join(b'{"t":%d,"n":%d,"stream":"urn:s","add":"%b"}\n' % (at, at, text) for at in range(20))
+    results = read(io.BufferedReader(io.BytesIO(lines)), Reading(stream="urn:s"))
+    assert "field add is not N-Triples" in results[0]
+    assert results == read(OneByOne(io.BytesIO(lines)), Reading(stream="urn:s"))

@@ -317,7 +317,9 @@ def terms_of(text: str) -> list[Term] | None:
 
 def are_canonical(terms: Sequence[Term]) -> bool:
     """Whether terms are in canonical syntax, so that they can be used as written."""
-    return not terms or _TERM_LINES.fullmatch("\n".join([*terms, ""])) is not None
+    text = "\n".join([*terms, ""])
+    # A text with a line end within would pass as two terms.
+    return text.count("\n") == len(terms) and _TERM_LINES.fullmatch(text) is not None
 
 
 def _parsed(text: str, name: str) -> tuple[Triple, ...]:
