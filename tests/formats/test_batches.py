@@ -1,6 +1,7 @@
 """Elements in columns: what is written as Arrow is read as it was, whatever terms, batches and streams."""
 
 import io
+from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -69,6 +70,17 @@ def test_a_stored_stream_goes_over_in_columns(count, rows):
     assert all(isinstance(piece, ElementBatch) for piece in pieces)
     data = b"".join([writer.encode_batch(piece) for piece in pieces]) + writer.end()
     assert [one for batch in read(data) for one in texts(batch)] == stream
+
+
+@pytest.mark.parametrize("limit", [0, 9])
+def test_a_batch_whose_terms_lack_its_stream_is_written_among_others(limit):
+    stream = [StreamElement("urn:s", at, at, ((f"<urn:{at}>", "<urn:p>", '"o"'),) * (at % 3)) for at in range(FEW)]
+    [[batch]] = read(BatchWriter().encode(stream))
+    renamed = replace(batch, stream="urn:t")
+    writer = BatchWriter(limit)
+    batches = [writer.encode_batch(renamed), writer.encode(stream), *map(writer.encode_batch, (batch, renamed))]
+    expected = [[*renamed.elements()], stream, stream, [*renamed.elements()]]
+    assert [texts(one) for one in read(b"".join(batches) + writer.end())] == expected
 
 
 TEXTS = st.text("abc", max_size=2)

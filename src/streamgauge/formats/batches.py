@@ -8,6 +8,7 @@ a column of new terms costs 0.2 and 0.04 (measured with 110,000 terms).
 import io
 from collections import defaultdict
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count, islice
 from typing import Final, TypeAlias
@@ -197,9 +198,7 @@ class BatchWriter:
 
     def columns(self, inputs: Sequence[Input]) -> "Columns":
         """The columns of the batch that ``encode`` writes."""
-        # A new list of terms, by which ``_batch`` sees that another stream begins.
-        if len(self._numbers) > self._limit:
-            self._numbers = NumberedTerms()
+        self._own_numbers()
         elements = [None if isinstance(item, Advance) else item for item in inputs]
         columns = [
             pa.array([item.time for item in inputs], pa.int64()),
@@ -218,23 +217,43 @@ class BatchWriter:
     def columns_of(self, batch: ElementBatch) -> "Columns":
         """The columns of the batch that ``encode_batch`` writes; elements keep their numbers."""
         nothing = np.zeros(len(batch) + 1, np.int32)
-        # Mostly the first term, as ``ColumnTerms.of`` numbers the stream's IRI before the terms of its columns.
-        numbers = [batch.terms.index(f"<{batch.stream}>")] * len(batch)
+        terms, stream, added = self._with_stream(batch)
         columns = [
             pa.array(batch.times),
             pa.array(batch.sequences),
-            pa.array(numbers, pa.int32()),
+            pa.array([stream] * len(batch), pa.int32()),
             pa.nulls(len(batch), pa.int64()),
-            _listed(3 * batch.borders, batch.added),
+            _listed(3 * batch.borders, added),
             _listed(nothing, np.empty(0, np.int32)),
         ]
-        return self._batch(batch.terms, columns)
+        return self._batch(terms, columns)
+
+    def _with_stream(self, batch: ElementBatch) -> tuple[list[Term], int, Numbers]:
+        """The terms of a batch with its stream's IRI among them, the IRI's number, and those of the triples."""
+        stream = f"<{batch.stream}>"
+        with suppress(ValueError):
+            # Mostly the first term, as ``ColumnTerms.of`` numbers the stream's IRI before the terms of its columns.
+            return batch.terms, batch.terms.index(stream), batch.added
+        # A batch of JSON lines, or one that was assigned to another stream; its terms belong to its reader, so the
+        # IRI cannot be added to them.
+        numbers = self._own_numbers()
+        used, places = np.unique(batch.added, return_inverse=True)
+        added = numbers.of([batch.terms[number] for number in used.tolist()])[places]
+        number = numbers[stream]
+        return numbers.terms, number, added
 
     def end(self) -> bytes:
         """The end of the stream, empty if none has begun; the next batch begins another one without terms."""
         begun, self._terms = self._terms is not None, None
         self._numbers = NumberedTerms()
         return END if begun else b""
+
+    def _own_numbers(self) -> NumberedTerms:
+        """The numbering of the writer's own terms; it begins anew beyond the limit."""
+        # A new list of terms, by which ``_batch`` sees that another stream begins.
+        if len(self._numbers) > self._limit:
+            self._numbers = NumberedTerms()
+        return self._numbers
 
     def _triples(self, element_triples: Sequence[Sequence[Triple]]) -> pa.ListArray:
         terms = [term for triples in element_triples for triple in triples for term in triple]
@@ -248,7 +267,9 @@ class BatchWriter:
         self._closes = begins and self._terms is not None
         if begins:
             self._terms, self._sent = terms, 0
-        fresh, self._sent = terms[self._sent :], len(terms)
+        fresh = terms[self._sent :]
+        # Not the list's length: the thread of the batch's source may have added terms since.
+        self._sent += len(fresh)
         return columns_with(columns, pa.array(fresh, pa.string()), begins)
 
     def _written(self, columns: "Columns") -> bytes:
