@@ -15,6 +15,7 @@ from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.oracle.worlds.conditions import CutOffError, OpenChoice, chosen, limit
 from streamgauge.oracle.worlds.texts import joins
 from streamgauge.query import parse_sparql
+from streamgauge.sparql.values import typed
 from tests.notation import STREAM, stream
 
 ELEMENTS = stream("0: a p 'x'. | 1: b p 'y'. c p 'x'.")
@@ -123,6 +124,21 @@ def test_a_missed_report_is_wrong_where_empty_answers_are_sent_whatever_its_rows
     elements = stream("0: a p 0.1. | 1: b p 0.2. c p 1e0.")
     verdict = check(run, definition(elements), 0, JudgingRules())
     assert (verdict.judgement, verdict.missed) == (judged, 1)
+
+
+@pytest.mark.parametrize(("number", "judged"), [("61", Judgement.RIGHT), ("61.0e0", Judgement.WRONG)])
+def test_datatypes_stay_exact_beside_a_report_that_only_another_legal_answer_sends(number, judged) -> None:
+    """The average of 49.7f and 50.3f is above 50 or not: its answer is legal, where the evaluator sends none."""
+    text = "SELECT ?s (AVG(?o) AS ?m) { ?s <urn:p> ?o } GROUP BY ?s HAVING(AVG(?o) > 50.0)"
+    elements = stream("0: b p 61. | 2: a p 49.7f. a p 50.3f.")
+    kinds = {"61": "decimal", "61.0e0": "double"}
+    rows = [("<urn:b>", typed(number, kinds[number])), ("<urn:a>", typed("50.00001", "float"))]
+    answers = tuple(Answer(("s", "m"), (row,), instant=at) for at, row in zip((2, 4), rows, strict=True))
+    run = run_of(text)
+    semantics = Semantics("s", notify_empty=False)
+    run = replace(run, answers=answers, header=replace(run.header, advanced_to=4, semantics=semantics))
+    verdict = check(run, definition(elements), 0, JudgingRules(exact_datatypes=True))
+    assert (verdict.judgement, len(verdict.windows)) == (judged, 2)
 
 
 @pytest.mark.parametrize("sends", [R2S.RSTREAM, R2S.ISTREAM])

@@ -68,7 +68,7 @@ class Alignment:
         exact_datatypes: bool = False,
     ) -> None:
         self.expected, self.received, self.query, self.semantics = expected, answers, query, semantics
-        self._columns, self._exact_datatypes = computed_columns(query.form), exact_datatypes
+        self._columns, self.exact_datatypes = computed_columns(query.form), exact_datatypes
         near = partial(alike, computed=self._columns, loose=_loose_columns(query.form))
         self.answers = merged(answers, expected, semantics.grain, self._columns, near)
         if semantics.answers is Counting.SET:
@@ -81,7 +81,7 @@ class Alignment:
         if len(expected) != len(actual):
             return False
         pairs = [(expected[at], actual[at]) for at in self._columns]
-        if self._exact_datatypes and any(datatype(one or "") != datatype(other or "") for one, other in pairs):
+        if self.exact_datatypes and any(datatype(one or "") != datatype(other or "") for one, other in pairs):
             return False
         return all(fits(one, other) for one, other in pairs)
 
@@ -187,7 +187,8 @@ class LegalUnits:
         ]
         empty = [replace(report, rows=()) for report in silent]
         order = sorted((*self._plain.expected, *empty), key=lambda report: (report.due.instant, report.due.seen))
-        return Alignment(order, self._plain.received, self._query, self._semantics)
+        exact = self._plain.exact_datatypes
+        return Alignment(order, self._plain.received, self._query, self._semantics, exact_datatypes=exact)
 
     def _may_speak(self, report: ExpectedReport, before: ExpectedReport | None) -> bool:
         """Whether a report that the evaluator does not send has rows in some legal answer, or some difference."""
