@@ -129,7 +129,7 @@ class Worlds:
                 return self.rows(inner, fixed)
             case a.Slice():
                 return self.slice(pattern, fixed)
-        raise NotImplementedError(pattern)
+        raise ValueError(f"{type(pattern).__name__} is not a pattern of the drawn queries: evaluate it here first")
 
     def matches(self, patterns: Sequence[a.TriplePattern], fixed: Solution) -> list[Solution]:
         results: list[Solution] = [{}]
