@@ -31,8 +31,6 @@ from streamgauge.model.terms import Row, Term
 from streamgauge.sparql.comparison import descending
 
 _COMPARE: Final = {"<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge}
-_SPARE: Final = 64
-"""Outdated entries that a heap may have, beside as many as it has rows."""
 
 Placed: TypeAlias = tuple[Any, Term]
 """A value as its sort key among values of one kind (``bands.place``), and as a term."""
@@ -105,7 +103,8 @@ class KeyExtreme:
         values, copies = self._values, self._copies
         while values and values[0][2][0] not in copies:
             heappop(values)
-        if len(values) > 2 * len(copies) + _SPARE:
+        # At most half of a heap is outdated, but for a few rows.
+        if len(values) > 2 * len(copies) + FEW_ROWS:
             values[:] = {value[0]: (key, n, value) for key, n, value in values if value[0] in copies}.values()
             heapify(values)
         before, self._top = self._top, values[0][2] if values else None
@@ -144,7 +143,7 @@ class KeyExtreme:
         self.met[row] = met
         heap = self._heaps[met]
         heappush(heap, (self.direction.sides[met](value[0]), next(self._numbers), value, row))
-        if len(heap) > 2 * len(self.met) + _SPARE:
+        if len(heap) > 2 * len(self.met) + FEW_ROWS:
             heap[:] = {entry[3]: entry for entry in heap if self.met.get(entry[3]) is met}.values()
             heapify(heap)
 
