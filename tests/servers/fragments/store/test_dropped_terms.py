@@ -64,6 +64,8 @@ def test_terms_of_graphs_that_come_and_go_are_dropped(keep: Keep | None) -> None
     assert 8 <= len(texts) < 30
     assert all(records.get(NAMED + text) is not None for text in texts)
     assert records.get(TEXT + numbers[-1]) is None
+    kept = [number for number in range(300) if records.get(NAMED + f"<urn:g{number}>".encode()) is not None]
+    assert len(kept) < 30
     assert {quad[3] for quad in store.page(EVERYTHING, 0, 99)} == {"<urn:g299>"}
     assert store.count((None, None, None, "<urn:g7>")) == 0
     store.change((), [(("<urn:0>", "<urn:p>", '"0"', "<urn:g7>"), None)], 300)
