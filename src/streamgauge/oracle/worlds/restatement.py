@@ -126,7 +126,7 @@ class _Restating:
     def present(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
         """An expression of which only matters whether it is an error."""
         value = self.bare(tree, bound)
-        return a.Call(extension("present"), (value,)) if tree in bound else value
+        return a.Call(extension("present"), (value,)) if computes(tree, bound) else value
 
     def value(self, tree: a.Expression, bound: frozenset[a.Var]) -> a.Expression:
         """An expression whose value is read: open terms are decided, open numbers are not."""
