@@ -1,6 +1,7 @@
-"""Other ways to keep quads that are counted, each a class with the same calls; terms by number where the part has none.
+"""Stores of quads on other libraries, to compare with ours: a class each, with the same methods.
 
-All count by counters that a change keeps in its own transaction where the part has one, as none of them counts ranges.
+None of the libraries counts the keys of a range, so every class keeps a counter for each match, updated in the same
+transaction as the quads where the library has transactions. SQLite and LMDB store terms as numbers, as ours does.
 """
 
 import sqlite3
@@ -21,33 +22,33 @@ SHAPES = [shape for shape in product((True, False), repeat=4) if any(shape)]
 
 
 class Peer(Protocol):
-    """The members of a store that are measured."""
+    """The methods that are measured, and ``close``."""
 
     def change(self, removed: Iterable[Quad], added: Iterable[Quad]) -> object:
-        """Remove, then add; on the disk when it returns."""
+        """Remove quads, then add others; both are on disk when it returns."""
         ...
 
     def count(self, match: Match) -> int:
-        """The number of quads that match."""
+        """The number of matching quads."""
         ...
 
     def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
-        """Some of them."""
+        """At most ``limit`` matching quads from position ``offset`` on, in an order that stays the same."""
         ...
 
     def close(self) -> None:
-        """Let it go."""
+        """Release its files."""
         ...
 
 
 def counted(quad: Quad) -> Iterator[Match]:
-    """The matches whose counts a quad changes, but for that of everything."""
+    """The matches whose counts a quad changes, without the one of all quads."""
     for s, p, o, g in SHAPES:
         yield quad[0] if s else None, quad[1] if p else None, quad[2] if o else None, quad[3] if g else None
 
 
 def differences(removed: Iterable[Quad], added: Iterable[Quad]) -> Counter[Match]:
-    """The differences that a change makes to counters."""
+    """The number that a change adds to the counter of each match, negative where it removes more."""
     changes = Counter(match for quad in added for match in counted(quad))
     changes.subtract(match for quad in removed for match in counted(quad))
     return changes
@@ -70,7 +71,7 @@ class Sqlite:
             self._base.execute(f"CREATE UNIQUE INDEX quad_{columns.replace(',', '')} ON quad ({columns})")
 
     def change(self, removed: Iterable[Quad], added: Iterable[Quad]) -> None:
-        """Remove, then add, in one transaction."""
+        """Remove and add in one transaction."""
         gone, come = list(removed), list(added)
         run = self._base.executemany
         self._base.execute("BEGIN")
@@ -87,13 +88,13 @@ class Sqlite:
         self._base.execute("COMMIT")
 
     def count(self, match: Match) -> int:
-        """The counter."""
+        """The counter of the match, 0 if it has none."""
         keys = [0 if term is None else self._id(term) for term in match]
         row = self._base.execute("SELECT n FROM counter WHERE s=? AND p=? AND o=? AND g=?", keys).fetchone()
         return row[0] if row else 0
 
     def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
-        """Some of the matching quads, after a walk to the offset."""
+        """A page of the matching quads; those before ``offset`` are walked over."""
         bound = [("spog"[place], self._id(term)) for place, term in enumerate(match) if term is not None]
         where = " AND ".join(f"{column}={number}" for column, number in bound) or "1"
         order = ",".join("spog"[place] for place in INDEX_ORDERS[order_for(match)])
@@ -103,7 +104,7 @@ class Sqlite:
         return self._base.execute(f"SELECT {columns} FROM ({inner}) q").fetchall()
 
     def close(self) -> None:
-        """Let it go."""
+        """Close the connection."""
         self._base.close()
 
     def _id(self, term: str) -> int:
@@ -115,14 +116,14 @@ class Sqlite:
 
 
 class Oxigraph:
-    """pyoxigraph's store (RocksDB) and counters in memory, which are lost with the process and made again by a scan."""
+    """pyoxigraph's store (RocksDB), with counters in memory only, which a restart would have to count again."""
 
     def __init__(self, folder: Path) -> None:
         self._store = ox.Store(str(folder))
         self._counts: Counter[Match] = Counter()
 
     def change(self, removed: Iterable[Quad], added: Iterable[Quad]) -> None:
-        """Add, then remove, and have the log of it written; many at once as RocksDB loads them best."""
+        """Add, remove and flush, which are not one transaction; from 1,000 quads on by the bulk loader."""
         gone, come = list(removed), list(added)
         extend = self._store.extend if len(come) < 1000 else self._store.bulk_extend
         extend(_oxigraph(quad) for quad in come)
@@ -132,11 +133,11 @@ class Oxigraph:
         self._counts.update(differences(gone, come))
 
     def count(self, match: Match) -> int:
-        """The counter."""
+        """The counter of the match, 0 if it has none."""
         return self._counts[match]
 
     def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
-        """Some of the matching quads, after a walk to the offset."""
+        """A page of the matching quads; those before ``offset`` are walked over."""
         s, p, o, g = match
         quads = self._store.quads_for_pattern(
             s and _term(s), p and _term(p), o and _term(o), None if g is None else _graph(g)
@@ -145,7 +146,7 @@ class Oxigraph:
         return [(str(q.subject), str(q.predicate), str(q.object), _name(q.graph_name)) for q in some]
 
     def close(self) -> None:
-        """Let it go."""
+        """Drop the store, which closes its files."""
         del self._store
 
 
@@ -175,7 +176,7 @@ class Entries:
         self._texts: dict[bytes, str] = {}
 
     def change(self, removed: Iterable[Quad], added: Iterable[Quad]) -> None:
-        """Remove, then add, in one transaction."""
+        """Remove and add in one transaction."""
         gone, come = list(removed), list(added)
         with self._base.begin(write=True) as writing:
             for quad in come:
@@ -191,12 +192,12 @@ class Entries:
                 writing.put(key, (int.from_bytes(writing.get(key) or b"") + n).to_bytes(8))
 
     def count(self, match: Match) -> int:
-        """The counter."""
+        """The counter of the match, 0 if it has none."""
         with self._base.begin() as reading:
             return int.from_bytes(reading.get(self._counter(match)) or b"")
 
     def page(self, match: Match, offset: int, limit: int) -> list[Quad]:
-        """Some of the matching quads, after a walk to the offset."""
+        """A page of the matching quads; those before ``offset`` are walked over."""
         number = order_for(match)
         prefix = self._key(number, [term for place in INDEX_ORDERS[number] if (term := match[place]) is not None])
         back = [INDEX_ORDERS[number].index(place) * 5 + 1 for place in range(4)]
@@ -211,7 +212,7 @@ class Entries:
         ]
 
     def close(self) -> None:
-        """Let it go."""
+        """Close the environment."""
         self._base.close()
 
     def _give(self, writing: lmdb.Transaction, term: str) -> None:
@@ -234,10 +235,10 @@ CACHED = 16_000
 
 
 class BlocksOnSqlite:
-    """The store's records in SQLite (WAL, full synchronisation), as fast as we could make it; for one thread.
+    """The store's records in SQLite (WAL, full synchronisation), tuned for speed; for one thread.
 
-    A block has a page of its own (a table with row numbers, or its body would overflow), and is cached; a term is a row
-    with an index. It has no checksums yet: these cost both sides about the same.
+    A block has a page of its own (in a table with row numbers, because a body in an index would overflow), and is
+    cached; a term is a row with an index. Records have no checksums, unlike those of our store on disk.
     """
 
     remembered = 200_000
@@ -256,7 +257,7 @@ class BlocksOnSqlite:
         self._cache: dict[bytes, bytes] = {}
 
     def get(self, key: bytes) -> bytes | None:
-        """The value."""
+        """The value of a key; ``None`` if it has none."""
         if key[0] in BLOCKS:
             return self._block(key)
         one = self._base.execute
@@ -283,17 +284,17 @@ class BlocksOnSqlite:
         return DamagedStoreError(key.hex())
 
     def trouble(self) -> str:
-        """Never refuses a change."""
+        """Why changes are refused; empty, as they never are."""
         return ""
 
     def sizes(self, prefix: bytes) -> Iterator[tuple[bytes, int]]:
-        """Keys of blocks that begin so, and the sizes of their values."""
+        """Keys of blocks with a prefix, sorted, with the size of each value in bytes."""
         ends = prefix + b"\xff" * 40
         query = "SELECT key, length(body) FROM block WHERE key BETWEEN ? AND ? ORDER BY key"
         return iter(self._base.execute(query, (prefix, ends)).fetchall())
 
     def commit(self, writes: Writes) -> None:
-        """One transaction."""
+        """Write all records in one transaction."""
         self._base.execute("BEGIN")
         for key, value in writes.items():
             self._write(key, value)
@@ -326,10 +327,10 @@ class BlocksOnSqlite:
         self._base.executemany("INSERT INTO block VALUES (?, ?, ?)", zip(places, keys, bodies, strict=True))
 
     def show(self) -> None:
-        """Do nothing: a committed change is seen by readers."""
+        """Do nothing: committed writes are readable already."""
 
     def fill(self, *runs: SortedRun) -> None:
-        """One transaction."""
+        """Write records of new keys in one transaction."""
         self._base.execute("BEGIN")
         for keys, values in runs:
             if keys[0][0] in BLOCKS:
@@ -340,7 +341,7 @@ class BlocksOnSqlite:
         self._base.execute("COMMIT")
 
     def close(self) -> None:
-        """Let it go."""
+        """Close the connection."""
         self._base.close()
 
 
