@@ -12,34 +12,34 @@ HAS = {"borders": "[o, c)", "r2s": "Rstream", "due": "all", "grain": "report", "
        "clock": "application", "lateness": None}  # fmt: skip
 
 
-class Window:
+class WindowSession:
     def __init__(self, task):
-        self.semantics, found = task["semantics"], TEXT.fullmatch(task["query"])
+        self.semantics, match = task["semantics"], TEXT.fullmatch(task["query"])
         for field, value in HAS.items():
             if self.semantics[field] != value:
                 raise ValueError(f"{field} = {self.semantics[field]}: this engine has {field} = {value}")
         if not {"window close"} <= set(self.semantics["report"]) <= {"window close", "non-empty content"}:
             raise ValueError("this engine reports when a window closes")
-        if self.semantics["origin"] == "first element" or task["static"] or not found:
+        if self.semantics["origin"] == "first element" or task["static"] or not match:
             raise ValueError("this engine reads SELECT with one triple pattern over one RSP-QL window from t0 on")
-        names, self.stream, size, slide, *self.pattern = found.groups()
+        names, self.stream, size, slide, *self.pattern = match.groups()
         self.names, self.size, self.slide = re.findall(r"\w+", names), round(float(size) * 1e3), round(float(slide) * 1e3)
         self.close = self.semantics["t0"] + (self.slide if self.semantics["partial_head"] else self.size)
-        self.held = []
+        self.elements = []
 
     def take(self, item):
         """An element or an advance: yield the answer of every window that has closed by its time."""
         while self.close <= item.get("advance", item.get("t")):
             start, end = self.close - self.size, self.close
-            held = [e for e in self.held if start <= e["t"] < end and e.get("until", end) >= end]
-            content = {tuple(line.split(" ", 2)) for e in held for line in e["add"].split(" .\n")[:-1]}
+            inside = [e for e in self.elements if start <= e["t"] < end and e.get("until", end) >= end]
+            content = {tuple(line.split(" ", 2)) for e in inside for line in e["add"].split(" .\n")[:-1]}
             rows = [row for row in map(self.row, content) if row]
             if (content or len(self.semantics["report"]) == 1) and (rows or self.semantics["notify_empty"]):
                 yield {"vars": self.names, "add": rows, "instant": end, "scope": [start, end]}
             self.close += self.slide
-            self.held = [e for e in self.held if e["t"] >= self.close - self.size]
+            self.elements = [e for e in self.elements if e["t"] >= self.close - self.size]
         if item.get("stream") == self.stream and item["t"] >= self.semantics["t0"]:
-            self.held.append(item)
+            self.elements.append(item)
 
     def row(self, triple):
         bound = {}
@@ -48,12 +48,12 @@ class Window:
 
 
 for item in map(json.loads, sys.stdin):
-    said = [{"closed": True}]
+    replies = [{"closed": True}]
     if "query" in item:
         try:
-            window, said = Window(item), [{"ready": True}]
+            session, replies = WindowSession(item), [{"ready": True}]
         except ValueError as why:
-            said = [{"refused": str(why)}]
+            replies = [{"refused": str(why)}]
     elif "close" not in item:
-        said = window.take(item)
-    print("".join(json.dumps(line) + "\n" for line in said), end="", flush=True)
+        replies = session.take(item)
+    print("".join(json.dumps(line) + "\n" for line in replies), end="", flush=True)

@@ -81,7 +81,7 @@ def test_a_task_is_refused_by_the_engine_its_program_or_its_language(tmp_path):
         ("while self.close <= item", "while self.close < item", "of 2 reports: 1 missed"),
         ("start <= e[", "start < e[", "of 2 reports: 2 wrong"),
         ('"instant": end, ', "", ""),
-        ("self.held.append(item)", "raise RuntimeError('on purpose')", "on purpose"),
+        ("self.elements.append(item)", "raise RuntimeError('on purpose')", "on purpose"),
     ],
     ids=["late", "left border", "says no instant", "crash"],
 )
@@ -98,7 +98,7 @@ def test_what_is_wrong_is_said(tmp_path, change, into, words):
         ("self.close += self.slide", "self.close += self.size", "window is RANGE 4 ms, SLIDE 4 ms"),
         ("if self.semantics[\"partial_head\"]", "if True", "partial_head = True"),
         ("raise ValueError(\"this engine reports", "raise SystemExit(\"this engine reports", None),
-        ("self.held.append(item)", "raise RuntimeError('in 5 ms')", "fails: RuntimeError: in n ms"),
+        ("self.elements.append(item)", "raise RuntimeError('in 5 ms')", "fails: RuntimeError: in n ms"),
         ('"add": rows,', '"add": [["<urn:never>"]],', NONE_FITS),
     ],
     ids=["slide", "partial head", "nothing", "crash", "nonsense"],
