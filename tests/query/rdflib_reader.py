@@ -42,10 +42,10 @@ EMPTY = al.BGP(())
 
 def read_by_rdflib(text: str, base: str | None = None) -> al.QueryForm:
     """The form of a query that pyoxigraph accepts; Pyparsing takes some thirty calls for one level of brackets."""
-    result, before = tokens(text), sys.getrecursionlimit()
+    words, before = tokens(text), sys.getrecursionlimit()
     sys.setrecursionlimit(10_000)
     try:
-        return form(shape(text, result, read_prologue(text, result, default=base)))
+        return form(shape(text, words, read_prologue(text, words, default=base)))
     finally:
         sys.setrecursionlimit(before)
 
@@ -85,11 +85,11 @@ def is_inverse(name: URIRef) -> bool:
     return str(name).startswith(_INVERSE)
 
 
-def shape(text: str, result: Sequence[Token], prologue: Prologue) -> Shape:
+def shape(text: str, words: Sequence[Token], prologue: Prologue) -> Shape:
     """The shape of a query that pyoxigraph accepts; QueryError when it goes beyond SPARQL 1.1."""
     table: list[str] = ["no term: a number of the tree is never 0, so that its sign shows"]
     signed: set[int] = set()
-    written = list(_rewrite(result[prologue.end :], prologue, table, signed))
+    written = list(_rewrite(words[prologue.end :], prologue, table, signed))
     plain = "".join(gap + piece for gap, piece, _ in written)
     try:
         return Shape(parseQuery(plain)[1], tuple(table), prologue, frozenset(signed))
@@ -110,33 +110,33 @@ def _origin(written: Sequence[tuple[str, str, int]], location: int) -> int:
 
 
 def _rewrite(
-    result: Sequence[Token], prologue: Prologue, table: list[str], signed: set[int]
+    words: Sequence[Token], prologue: Prologue, table: list[str], signed: set[int]
 ) -> Iterator[tuple[str, str, int]]:
     """(gap, text for rdflib, position in the query) of every piece; ``table``, ``signed`` are filled on the way."""
     index, end, negated = 0, 0, False
-    while index < len(result):
-        token = result[index]
-        counts = index > 0 and result[index - 1].says("LIMIT", "OFFSET")
-        piece, used = (token.text, 1) if counts else _piece(result[index : index + 3], prologue, table, negated)
+    while index < len(words):
+        token = words[index]
+        counts = index > 0 and words[index - 1].says("LIMIT", "OFFSET")
+        piece, used = (token.text, 1) if counts else _piece(words[index : index + 3], prologue, table, negated)
         # A path modifier follows its path without a space, or rdflib does not see it.
         near = token.start == end or token.text in ("*", "+", "?")
-        gap = "" if near and not _precedes_number(result, index) else " "
+        gap = "" if near and not _precedes_number(words, index) else " "
         yield gap, piece, token.start
-        if token.kind == "number" and not counts and index and _precedes_number(result, index - 1):
+        if token.kind == "number" and not counts and index and _precedes_number(words, index - 1):
             signed.add(len(table) - 1)
         negated = _still_negated(token, negated)
         index += used
-        end = result[index - 1].end
+        end = words[index - 1].end
 
 
-def _precedes_number(result: Sequence[Token], index: int) -> bool:
+def _precedes_number(words: Sequence[Token], index: int) -> bool:
     """Whether a token is a sign that is part of the number after it, as SPARQL's longest terminal is."""
-    following = result[index + 1 : index + 2]
+    following = words[index + 1 : index + 2]
     return (
-        result[index].text in ("+", "-")
+        words[index].text in ("+", "-")
         and bool(following)
         and following[0].kind == "number"
-        and following[0].start == result[index].end
+        and following[0].start == words[index].end
     )
 
 

@@ -77,9 +77,9 @@ def test_both_clocks_are_judged_by_the_definition(table):
     assert verdict.judgement is Judgement.RIGHT
     assert verdict.other_clock == ("application", 1.0, 1.0)
     endless = replace(wall, fed=(*wall.fed[:-1], replace(wall.fed[-1], handed=10**14)))
-    expected_answers = judge_run(endless, table, Means(no_spark, "definition"))
-    assert expected_answers.judgement is Judgement.UNKNOWN
-    assert "too many for the definition" in expected_answers.reason
+    verdict = judge_run(endless, table, Means(no_spark, "definition"))
+    assert verdict.judgement is Judgement.UNKNOWN
+    assert "too many for the definition" in verdict.reason
 
 
 def test_plain_sparql_judges_over_the_windows_of_the_run():

@@ -84,9 +84,9 @@ def test_spark_and_definition_say_the_same(spark, table, semantics):
     """Rows are compared under window close, changes counted under content change."""
     run = right_run(semantics, text=TEXT, sparql=HOT, window=(5, 5), advance=15)
     lost = replace(run, answers=tuple(replace(answer, added=answer.added[1:]) for answer in run.answers))
-    expected_answers = [judge_run(lost, table, Means(lambda: spark, name)) for name in ("definition", "spark")]
-    assert expected_answers[0].evaluator != expected_answers[1].evaluator
-    assert in_any_order(expected_answers[0]) == in_any_order(expected_answers[1])
+    verdicts = [judge_run(lost, table, Means(lambda: spark, name)) for name in ("definition", "spark")]
+    assert verdicts[0].evaluator != verdicts[1].evaluator
+    assert in_any_order(verdicts[0]) == in_any_order(verdicts[1])
     assert judge_run(run, table, Means(lambda: spark, "definition")).judgement is Judgement.RIGHT
 
 

@@ -70,9 +70,9 @@ def test_missing_and_surplus_rows_are_kept_as_witnesses():
 def test_an_empty_answer_that_was_not_sent_is_missed():
     text = "1: a q b. | 6: b p c."
     run = right_run(CLOSE, text=text, advance=10)
-    expected_answers = check(replace(run, answers=run.answers[1:]), definition(stream(text)), 1, JudgingRules())
-    assert (expected_answers.judgement, expected_answers.missed) == (Judgement.WRONG, 1)
-    assert expected_answers.recall < 1.0
+    result = check(replace(run, answers=run.answers[1:]), definition(stream(text)), 1, JudgingRules())
+    assert (result.judgement, result.missed) == (Judgement.WRONG, 1)
+    assert result.recall < 1.0
 
 
 def test_delay_is_measured_from_the_hand_over_that_made_the_report_due():
@@ -91,9 +91,9 @@ def test_paced_delay_is_measured_from_the_wall_clock():
 
 def test_nobody_is_judged_by_the_evaluator_it_runs_on():
     run = right_run(CLOSE)
-    expected_answers = verdict(replace(run, header=replace(run.header, evaluator="definition")))
-    assert expected_answers.judgement is Judgement.UNKNOWN
-    assert "may not judge it" in expected_answers.reason
+    result = verdict(replace(run, header=replace(run.header, evaluator="definition")))
+    assert result.judgement is Judgement.UNKNOWN
+    assert "may not judge it" in result.reason
 
 
 def test_an_engine_that_failed_is_not_right():

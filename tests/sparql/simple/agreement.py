@@ -121,46 +121,46 @@ def agrees(legal: Sequence[Legal], rows: tuple[Row, ...]) -> bool:
     return any(_matches(list(item.rows), list(rows)) for item in legal)
 
 
-def _matches(wanted: list[Row], result: list[Row]) -> bool:
+def _matches(wanted: list[Row], received: list[Row]) -> bool:
     """Whether the bags are equal: each wanted row takes a found one that is equal to it."""
-    if len(wanted) != len(result):
+    if len(wanted) != len(received):
         return False
     if not wanted:
         return True
     first, *others = wanted
     return any(
-        _matches(others, result[:at] + result[at + 1 :])
-        for at, row in enumerate(result)
-        if row not in result[:at] and all(map(cell_matches, first, row))
+        _matches(others, received[:at] + received[at + 1 :])
+        for at, row in enumerate(received)
+        if row not in received[:at] and all(map(cell_matches, first, row))
     )
 
 
-def cell_matches(wanted: str | None, result: str | None) -> bool:
+def cell_matches(wanted: str | None, received: str | None) -> bool:
     """Whether a term is the wanted one, a computed number by value."""
-    if wanted == result:
+    if wanted == received:
         return True
-    if wanted is None or result is None or not (is_literal(wanted) and is_literal(result)):
+    if wanted is None or received is None or not (is_literal(wanted) and is_literal(received)):
         return False
-    one, other = split(wanted), split(result)
+    one, other = split(wanted), split(received)
     if one[1:] != other[1:] and not (one[2] and one[2].lower() == other[2].lower()):
         return False
     if not isinstance(wanted, Computed):
         return one[0] == other[0]
     try:
-        return _number_matches(value(wanted), value(result))
+        return _number_matches(value(wanted), value(received))
     except ExpressionError:
         return False
 
 
-def _number_matches(wanted: object, result: object) -> bool:
+def _number_matches(wanted: object, received: object) -> bool:
     """Decimals to 18 places (F&O lets an implementation round there), floating numbers exactly."""
-    if not isinstance(wanted, Number) or not isinstance(result, Number):
+    if not isinstance(wanted, Number) or not isinstance(received, Number):
         return False
     if wanted.number != wanted.number:
-        return result.number != result.number
-    if isinstance(wanted.number, Fraction) and isinstance(result.number, Fraction):
-        return abs(wanted.number - result.number) <= max(1, abs(wanted.number)) * Fraction(1, 10**17)
-    return wanted.number == result.number or isclose(wanted.number, result.number, rel_tol=1e-15)
+        return received.number != received.number
+    if isinstance(wanted.number, Fraction) and isinstance(received.number, Fraction):
+        return abs(wanted.number - received.number) <= max(1, abs(wanted.number)) * Fraction(1, 10**17)
+    return wanted.number == received.number or isclose(wanted.number, received.number, rel_tol=1e-15)
 
 
 def smaller(case: Case) -> Iterator[Case]:

@@ -214,16 +214,16 @@ def _holds(sign: str, left: Value | Fraction | float, right: Value | Fraction | 
     return {"<": less, ">": greater, "<=": less or equal, ">=": greater or equal}[sign]
 
 
-def _is_nan(result: str) -> bool:
-    return is_literal(result) and split(result)[0] == "NaN" and split(result)[1] in (XSD + "double", XSD + "float")
+def _is_nan(cell: str) -> bool:
+    return is_literal(cell) and split(cell)[0] == "NaN" and split(cell)[1] in (XSD + "double", XSD + "float")
 
 
-def _unknown(result: str) -> bool:
+def _unknown(cell: str) -> bool:
     """Whether a literal has a datatype without known values, or is ill-typed."""
-    if split(result)[1] == LANG_STRING:
+    if split(cell)[1] == LANG_STRING:
         return False
     try:
-        value(result)
+        value(cell)
     except ExpressionError:
         return True
     return False

@@ -34,14 +34,14 @@ from tests.sparql.simple.values import (
 STRING = XSD + "string"
 
 
-def truth(result: str, choices: Choices) -> bool:
+def truth(cell: str, choices: Choices) -> bool:
     """The effective boolean value (17.2.2); SPARQL 1.2 gives none to a language-tagged string, 1.1 that of its text."""
-    text, kind, language = split(result)
+    text, kind, language = split(cell)
     if language and not choices.policy("a language-tagged string has no truth"):
         return text != ""
     if kind == STRING and not language:
         return text != ""
-    known = value(result)
+    known = value(cell)
     if isinstance(known, bool):
         return known
     if isinstance(known, Number):
@@ -52,17 +52,17 @@ def truth(result: str, choices: Choices) -> bool:
 NUMERIC = frozenset(INTEGERS) | {"decimal", "float", "double"}
 
 
-def numeric(result: str) -> Number:
+def numeric(cell: str) -> Number:
     """The number of a term."""
-    known = value(result)
+    known = value(cell)
     if not isinstance(known, Number):
         raise ExpressionError("not a number")
     return known
 
 
-def negated(result: Number) -> Number:
+def negated(number: Number) -> Number:
     """The number with the other sign; -0.0 for 0.0."""
-    return Number(result.kind, -result.number)
+    return Number(number.kind, -number.number)
 
 
 def arithmetic(sign: str, left: str, right: str) -> str:
@@ -72,8 +72,8 @@ def arithmetic(sign: str, left: str, right: str) -> str:
     return term(combined(sign, numeric(left), numeric(right)))
 
 
-def _is_dated(result: str) -> bool:
-    return is_literal(result) and split(result)[1].removeprefix(XSD) in ("date", "dateTime", "time", "dayTimeDuration")
+def _is_dated(cell: str) -> bool:
+    return is_literal(cell) and split(cell)[1].removeprefix(XSD) in ("date", "dateTime", "time", "dayTimeDuration")
 
 
 def combined(sign: str, left: Number, right: Number) -> Number:
@@ -90,12 +90,12 @@ def combined(sign: str, left: Number, right: Number) -> Number:
 
 def _rounded(kind: str, sign: str, one: float, other: float) -> float:
     try:
-        results = {"+": lambda: one + other, "-": lambda: one - other, "*": lambda: one * other}.get(
+        number = {"+": lambda: one + other, "-": lambda: one - other, "*": lambda: one * other}.get(
             sign, lambda: _divided(one, other)
         )()
     except OverflowError:
-        results = math.inf
-    return float32(results) if kind == "float" else results
+        number = math.inf
+    return float32(number) if kind == "float" else number
 
 
 def _divided(one: float, other: float) -> float:
@@ -106,13 +106,13 @@ def _divided(one: float, other: float) -> float:
     return math.copysign(math.inf, one) * math.copysign(1, other)
 
 
-def rounding(name: str, result: Number) -> Number:
+def rounding(name: str, number: Number) -> Number:
     """ABS, CEIL, FLOOR, ROUND (17.4.4), of the argument's type; ROUND takes halves up."""
-    exact = result.number
+    exact = number.number
     if name == "ABS":
-        return Number(result.kind, abs(exact))
+        return Number(number.kind, abs(exact))
     if isinstance(exact, float) and not math.isfinite(exact):
-        return result
+        return number
     steps: dict[str, Callable[[Fraction], int]] = {
         "CEIL": math.ceil,
         "FLOOR": math.floor,
@@ -120,13 +120,13 @@ def rounding(name: str, result: Number) -> Number:
     }
     whole = steps[name](Fraction(exact))
     if isinstance(exact, float):
-        return Number(result.kind, math.copysign(float(whole), exact) if whole == 0 else float(whole))
-    return Number(result.kind, Fraction(whole))
+        return Number(number.kind, math.copysign(float(whole), exact) if whole == 0 else float(whole))
+    return Number(number.kind, Fraction(whole))
 
 
-def text_of(result: str) -> tuple[str, str]:
+def text_of(cell: str) -> tuple[str, str]:
     """The text and language of a string literal."""
-    text, kind, language = split(result)
+    text, kind, language = split(cell)
     if not language and kind != STRING:
         raise ExpressionError("not a string")
     return text, language
@@ -140,14 +140,14 @@ def both(left: str, right: str) -> tuple[str, str, str]:
     return one, other, language
 
 
-def written(result: str) -> str:
+def written(cell: str) -> str:
     """STR: the lexical form of a literal, the IRI itself."""
-    if isinstance(result, Computed):
+    if isinstance(cell, Computed):
         raise OpenError("the lexical form of a computed number")
-    if is_literal(result):
-        return split(result)[0]
-    if is_iri(result):
-        return result[1:-1]
+    if is_literal(cell):
+        return split(cell)[0]
+    if is_iri(cell):
+        return cell[1:-1]
     raise ExpressionError("STR of a blank node or triple term")
 
 
@@ -170,31 +170,31 @@ def matcher(pattern: str, flags: str = "") -> re.Pattern[str]:
         raise ExpressionError("not a regular expression") from None
 
 
-def regex(result: str, pattern: str, flags: str = '""') -> str:
+def regex(cell: str, pattern: str, flags: str = '""') -> str:
     """REGEX (17.4.3.14)."""
-    return boolean(matcher(plain(pattern), plain(flags)).search(text_of(result)[0]) is not None)
+    return boolean(matcher(plain(pattern), plain(flags)).search(text_of(cell)[0]) is not None)
 
 
-def replaced(result: str, pattern: str, replacement: str, flags: str = '""') -> str:
+def replaced(cell: str, pattern: str, replacement: str, flags: str = '""') -> str:
     """REPLACE (17.4.3.15)."""
-    text, language = text_of(result)
+    text, language = text_of(cell)
     expression = matcher(plain(pattern), plain(flags))
     if expression.search(""):
         raise ExpressionError("REPLACE with a pattern that matches nothing")
     return literal(expression.sub(re.sub(r"\$(\d)", r"\\\1", plain(replacement)), text), STRING, language)
 
 
-def plain(result: str) -> str:
+def plain(cell: str) -> str:
     """The text of a simple literal."""
-    text, language = text_of(result)
+    text, language = text_of(cell)
     if language:
         raise ExpressionError("a simple literal is needed")
     return text
 
 
-def joined(*result: str) -> str:
+def joined(*cells: str) -> str:
     """CONCAT: in the one language that all have, if they have (17.4.3.12)."""
-    texts = [text_of(item) for item in result]
+    texts = [text_of(item) for item in cells]
     languages = {language for _, language in texts}
     return literal("".join(text for text, _ in texts), STRING, languages.pop() if len(languages) == 1 else "")
 
@@ -217,9 +217,9 @@ def matches(tag: str, span: str) -> str:
     return boolean(one != "" if other == "*" else one == other or one.startswith(other + "-"))
 
 
-def date_part(name: str, result: str) -> str:
+def date_part(name: str, cell: str) -> str:
     """YEAR to SECONDS of an xsd:dateTime, as they are written."""
-    text, kind, _ = split(result)
+    text, kind, _ = split(cell)
     if kind != XSD + "dateTime":
         raise ExpressionError("not an xsd:dateTime")
     parts, zone = fields(text, "dateTime")
@@ -242,11 +242,11 @@ def _duration(zone: str | None) -> str:
     return literal(f"{'-' if zone[0] == '-' and body != '0S' else ''}PT{body}", XSD + "dayTimeDuration")
 
 
-def cast(name: str, *result: str) -> str:
+def cast(name: str, *cells: str) -> str:
     """The constructor functions of 17.5; those that no literal is known for are not done."""
-    if len(result) != 1 or name not in {"boolean", "double", "float", "decimal", "integer", "dateTime", "string"}:
+    if len(cells) != 1 or name not in {"boolean", "double", "float", "decimal", "integer", "dateTime", "string"}:
         raise OpenError(f"the function {name} is not done")
-    source = result[0]
+    source = cells[0]
     if name == "string":
         return _as_string(source)
     text, kind, language = split(source)
@@ -288,9 +288,9 @@ def _as_string(source: str) -> str:
     return literal(split(source)[0])
 
 
-def _short(result: float) -> bool:
+def _short(number: float) -> bool:
     """Whether F&O 17.1.2 writes the number without an exponent."""
-    return result == 0 or 1e-6 <= abs(result) < 1e6
+    return number == 0 or 1e-6 <= abs(number) < 1e6
 
 
 def _parsed(text: str, name: str) -> str:
@@ -301,33 +301,33 @@ def _parsed(text: str, name: str) -> str:
     return boolean(known) if isinstance(known, bool) else literal(text, XSD + name)
 
 
-def _to(result: Number, name: str) -> Number:
+def _to(number: Number, name: str) -> Number:
     """A number as another numeric type (F&O 17.1.3)."""
-    exact = result.number
+    exact = number.number
     if name in ("float", "double"):
         if isinstance(exact, float):
             return Number(name, float32(exact) if name == "float" else exact)
-        return Number(name, as_kind(result, name))
+        return Number(name, as_kind(number, name))
     if isinstance(exact, float) and not math.isfinite(exact):
         raise ExpressionError("no finite value")
     whole = Fraction(exact)
     return Number(name, Fraction(math.trunc(whole)) if name == "integer" else whole)
 
 
-def checked_datatype(result: str) -> str:
+def checked_datatype(cell: str) -> str:
     """DATATYPE as an IRI."""
-    return f"<{split(result)[1]}>"
+    return f"<{split(cell)[1]}>"
 
 
-def _is_numeric(result: str) -> bool:
+def _is_numeric(cell: str) -> bool:
     try:
-        return isinstance(value(result), Number)
+        return isinstance(value(cell), Number)
     except ExpressionError:
         return False
 
 
-def _iri(result: str) -> str:
-    return result if is_iri(result) else f"<{plain(result)}>"
+def _iri(cell: str) -> str:
+    return cell if is_iri(cell) else f"<{plain(cell)}>"
 
 
 def _triple(subject: str, predicate: str, item: str) -> str:
@@ -351,19 +351,19 @@ def _case(text: str, change: Callable[[str], str]) -> str:
 
 
 def _hash(name: str) -> Callable[[str], str]:
-    return lambda result: literal(hashlib.new(name, plain(result).encode()).hexdigest())
+    return lambda cell: literal(hashlib.new(name, plain(cell).encode()).hexdigest())
 
 
-def _whole(result: int) -> str:
-    return literal(str(result), XSD + "integer")
+def _whole(number: int) -> str:
+    return literal(str(number), XSD + "integer")
 
 
 def _dated(name: str) -> Callable[[str], str]:
-    return lambda result: date_part(name, result)
+    return lambda cell: date_part(name, cell)
 
 
 def _number_function(name: str) -> Callable[[str], str]:
-    return lambda result: term(rounding(name, numeric(result)))
+    return lambda cell: term(rounding(name, numeric(cell)))
 
 
 FUNCTIONS: dict[str, Callable[..., str]] = {

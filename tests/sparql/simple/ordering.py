@@ -43,12 +43,12 @@ def _literals(left: str, right: str) -> bool | None:
     return None
 
 
-def _kind(result: str | None) -> int:
-    if result is None:
+def _kind(cell: str | None) -> int:
+    if cell is None:
         return 0
-    if is_triple(result):
+    if is_triple(cell):
         return 4
-    return 1 if result.startswith("_:") else 2 if result.startswith("<") else 3
+    return 1 if cell.startswith("_:") else 2 if cell.startswith("<") else 3
 
 
 def _triples(left: tuple[str, str, str], right: tuple[str, str, str]) -> bool | None:
