@@ -45,7 +45,7 @@ class QueryLimitError(ValueError):
 
 
 class QueriesBusyError(RuntimeError):
-    """The service is at capacity; retry ``after`` seconds."""
+    """The service is at capacity; retry after ``after`` seconds."""
 
     def __init__(self, sentence: str, after: float) -> None:
         super().__init__(sentence)

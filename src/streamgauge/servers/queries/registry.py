@@ -247,7 +247,7 @@ class Queries:
                 raise QueryLimitError(f"{self.limits.queries} queries are registered already: deregister one first")
 
     def _shared_with(self, query: ContinuousQuery) -> list[Triple]:
-        """The shared data that a query names; RequestError if it does not exist."""
+        """The shared data that a query names; RequestError if some is missing and the query has no data of its own."""
         with self._lock:
             unknown = [name for name in query.background if name not in self._shared]
             if unknown and not query.static:

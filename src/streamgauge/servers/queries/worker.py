@@ -201,7 +201,7 @@ class QueryWorker:
 
     @property
     def idle(self) -> bool:
-        """Wait until everything queued has been processed; ``False`` if the worker ended before."""
+        """Whether everything queued has been processed; false after the end."""
         return not (self._waiting or self._busy or self._ending)
 
     def put(self, items: Sequence[NumberedItem]) -> None:
@@ -254,7 +254,7 @@ class QueryWorker:
             return self._changed.wait_for(lambda: not self.full, timeout)
 
     def settle(self, timeout: float) -> bool:
-        """Wait until everything queued has been processed."""
+        """Wait until everything queued has been processed, or the end; false after ``timeout`` (s)."""
         with self._changed:
             return self._changed.wait_for(lambda: self._ending or self.idle, timeout)
 
