@@ -8,7 +8,7 @@ import pytest
 import streamgauge
 from streamgauge.formats.run import write_run
 from streamgauge.formats.stream import write
-from streamgauge.formats.streams import write_stream
+from streamgauge.formats.streams import jsonl, write_stream
 from streamgauge.model.mistake import MistakeError
 from streamgauge.testing import RecordedSession, StreamBuilder, assert_right
 from streamgauge.verification import diagnosed, verified
@@ -33,9 +33,8 @@ def test_right_answers_pass_in_every_form():
     assert streamgauge.verify(ASK, STREAM, answers=[(5000, False), (10_000, True)]).judgement == "right"
 
 
-def test_a_file_that_is_read_in_columns_is_fed_whole(tmp_path):
-    import streamgauge.formats.batches  # noqa: F401 - once it is loaded, lines are read in columns
-
+def test_a_file_that_is_read_in_columns_is_fed_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonl, "ROWS_FIRST", 0)
     made = StreamBuilder("urn:in", {"": "urn:"})
     for at in range(40):
         made.at(f"{at}s", f":e{at} :v {at} .")

@@ -18,7 +18,7 @@ from streamgauge.engines.spark.evaluation import ReportRows
 from streamgauge.engines.spark.pipeline import LATE_WORKER, CheckpointError, Job, MessageSink, _answered, run
 from streamgauge.engines.spark.state import State
 from streamgauge.formats.run import read_run
-from streamgauge.formats.streams import write_stream
+from streamgauge.formats.streams import jsonl, write_stream
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.model.verdict import Judgement
 from streamgauge.query import parse
@@ -235,7 +235,8 @@ def test_landing_goes_on_where_it_was(tmp_path):
     assert (table["sequence"].to_pylist(), table["time"].to_pylist()) == ([0, 1, 2, 3], [7, 8, 9, 7])
 
 
-def test_a_file_that_is_read_in_columns_lands_whole(tmp_path):
+def test_a_file_that_is_read_in_columns_lands_whole(tmp_path, monkeypatch):
+    monkeypatch.setattr(jsonl, "ROWS_FIRST", 0)
     write_stream(came := stream(" | ".join(f"{time}: a p b." for time in range(40))), tmp_path / "in.jsonl")
     Landing(tmp_path / "log", open_source(str(tmp_path / "in.jsonl")), skip=True).run()
     assert pq.read_table(tmp_path / "log")["time"].to_pylist() == [element.time for element in came]
