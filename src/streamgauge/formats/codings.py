@@ -93,6 +93,9 @@ def unpack(body: bytes, encoding: str, limit: int, count: Callable[[int], object
         if name not in _HTTP:
             raise CodingError(f"the content coding {name!r:.40} is not supported: send {', '.join(_HTTP)} or none")
         body = _unpack(body, _HTTP[name], limit, count)
+    # A body without a coding has not been measured yet.
+    if len(body) > limit:
+        raise UnpackedSizeError(f"has more than {limit} bytes: send it in parts")
     return body
 
 

@@ -315,6 +315,12 @@ def test_a_gzip_bomb_is_not_unpacked() -> None:
         getting(client)
 
 
+def test_the_limit_of_unpacked_bytes_holds_for_bodies_without_a_coding() -> None:
+    client = web(lambda request: reply(200, bytes(2_000)), limits=ClientLimits(unpacked=1_000))
+    with pytest.raises(LinkedDataError, match="unpacks to more than 1000 bytes"):
+        getting(client)
+
+
 def test_an_encoding_that_was_not_asked_for() -> None:
     with pytest.raises(LinkedDataError, match="encoded as 'br', which was not asked for"):
         getting(web(lambda request: reply(200, b"x", content_encoding="br")))
