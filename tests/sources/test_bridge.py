@@ -24,6 +24,7 @@ from streamgauge.sources.mqtt import MqttSource, MqttSourceOptions
 from tests.servers.broker.process import free_port, until
 from tests.servers.broker.served import serving
 from tests.servers.broker.world import broker, select
+from tests.sources.test_posts import receiving
 
 STUDENTS = select("?x a :Student")
 
@@ -193,6 +194,24 @@ def test_a_notification_that_is_not_delivered_is_not_acknowledged(mosquitto):
             comes(lambda: errors)
         assert "notification 1 was not delivered" in str(errors[0])
         assert list(made.channel("people").acknowledged.values()) == [0]
+
+
+def test_a_dead_letter_is_acknowledged_and_not_sent_again(tmp_path):
+    with serving(broker()) as (url, made), receiving(400) as (port, _):
+        made.create_channel("people", STUDENTS)
+        outlet = read_outlet(f"people=webhook+http://127.0.0.1:{port}/?dead={tmp_path / 'dead.jsonl'}")
+        bridge = Bridge(url, lambda: Client(url), (), [outlet], "run")
+        bridge.open()
+        thread = Thread(target=bridge.run)
+        thread.start()
+        comes(lambda: made.channel("people").acknowledged)
+        made.publish([student(1)])
+        comes(lambda: list(made.channel("people").acknowledged.values()) == [1])
+        (sentence,) = bridge.close()
+        bridge._ended.put(None)
+        thread.join(60)
+    assert "1 notification not delivered: status 400" in sentence
+    assert len((tmp_path / "dead.jsonl").read_text().splitlines()) == 1
 
 
 @pytest.mark.server

@@ -137,7 +137,7 @@ class Bridge:
                 raise error
 
     def close(self, patience: float | None = None) -> list[str]:
-        """Stop; a sentence for each sink that has not taken all, which the next bridge delivers again.
+        """Stop; a sentence per sink that has not taken all; the next bridge sends it again, except for dead letters.
 
         ``patience`` (s): how long sinks may take for what is under way, the own time of each unless given.
         """
@@ -153,7 +153,9 @@ class Bridge:
             if delivery.undelivered:
                 lost = counted(delivery.undelivered, "notification")
                 place = parse_address(outlet.address).text
-                sentences.append(f"{place}: {lost} not delivered, the next bridge sends it again: {delivery.why}")
+                # Dead letters count as delivered: `_deliver` has acknowledged them.
+                again = ", the next bridge sends it again" if delivery.missing else ""
+                sentences.append(f"{place}: {lost} not delivered{again}: {delivery.why}")
         return sentences
 
     def _watched(self, work: Callable[[], None]) -> None:
