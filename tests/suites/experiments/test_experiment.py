@@ -49,6 +49,8 @@ def test_overrides_win(file):
     ("old", "new", "line", "words"),
     [
         ("pace =", "pase =", 17, "feed.pase: unknown key; allowed here: advance_to"),
+        ("pace =", "interval =", 17, "feed.interval: unknown key; allowed here: advance_to"),
+        ('name = "e"', 'name = "e"\nstr = 1', 2, "str: unknown key; allowed here: engine, feed"),
         ('time_limit = "90s"', 'time_limit = "soon"', 18, "expected a duration in whole ms such as 500ms"),
         ('name = "weather"', "", 4, "workload: give either name"),
         ('pace = "real time"', 'pace = "slow"', 17, "fast"),

@@ -3,6 +3,7 @@
 Every error names the file, the line and the key.
 """
 
+import re
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -35,7 +36,9 @@ from streamgauge.workloads.parameters import duration
 Allowed: TypeAlias = Callable[[Sequence[str]], list[str]]
 """The allowed keys of the table at a path."""
 
-_OF_UNIONS = ("literal[", "float", "constrained", "int", "str", "function-")
+_OF_UNIONS: Final = re.compile(r"literal\[|constrained-|function-|(float|int|str)$")
+"""The names that Pydantic adds to the path of a problem for the alternatives of a type."""
+
 _MISSING = {
     "semantics": ': write semantics = "csparql", or a list (`streamgauge engines --semantics` lists them)',
     "engine": ": write [[engine]], and below it name and semantics (`streamgauge engines` lists them)",
@@ -55,14 +58,21 @@ def complaints(
     """
     by_key: dict[tuple[str, ...], list[Any]] = {}
     for problem in error.errors():
-        keys = tuple(str(key) for key in problem["loc"] if not str(key).startswith(_OF_UNIONS))
-        by_key.setdefault(keys, []).append(problem)
+        by_key.setdefault(_keys(problem), []).append(problem)
     for keys, problems in by_key.items():
         if not _follows(keys, problems, by_key, allowed):
             place = keys if query is None or keys[:1] != ("query",) else ("query", str(query), *keys[1:])
             line = line_of(text, ("sweep", *place)) if _is_swept(text, place) else line_of(text, place)
             where = f"{path}:{line}" if line else str(path)
             yield ".".join(place), where, f"{'.'.join(place) or 'the file'}{_complaint(keys, problems, allowed)}"
+
+
+def _keys(problem: Any) -> tuple[str, ...]:
+    """The path of a problem in the file."""
+    path = [str(key) for key in problem["loc"]]
+    # A key that is unknown or missing comes last, and may have the name of a type.
+    own = len(path) - (problem["type"] in ("extra_forbidden", "missing"))
+    return tuple(key for at, key in enumerate(path) if at == own or not _OF_UNIONS.match(key))
 
 
 def _is_swept(text: str, keys: Sequence[str]) -> bool:
