@@ -177,14 +177,25 @@ def test_no_java_is_a_sentence(here, command, monkeypatch):
     assert "Spark needs Java 17" in err
 
 
-def test_too_little_memory_is_a_sentence(here, command, monkeypatch):
+@pytest.mark.parametrize(
+    ("error", "remedy"),
+    [
+        ("Job aborted: java.lang.OutOfMemoryError: Java heap space", "SPARK_DRIVER_MEMORY"),
+        (
+            "An error occurred while calling o102.getResult.\n: org.apache.spark.SparkException: Total size of "
+            "serialized results of 2 tasks (1.9 GiB) is bigger than spark.driver.maxResultSize (1024.0 MiB)\n\tat",
+            "spark.driver.maxResultSize=4g",
+        ),
+    ],
+)
+def test_too_little_memory_is_a_sentence(here, command, monkeypatch, error, remedy):
     def fail(*_given, **_named):
-        raise RuntimeError("Job aborted: java.lang.OutOfMemoryError: Java heap space")
+        raise RuntimeError(error)
 
     monkeypatch.setattr("streamgauge.cli.data.spark", fail)
     code, _, err = command("generate", "weather", "--master", "local[1]", "--out", here / "out")
     assert code == 2
-    assert "SPARK_DRIVER_MEMORY" in err
+    assert remedy in err
 
 
 @pytest.mark.parametrize(

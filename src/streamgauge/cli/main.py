@@ -187,7 +187,14 @@ _BAD_INPUT_CODE = 2
 _INTERRUPTED_CODE, _TERMINATED_CODE = 130, 143
 """128 and the number of the signal: SIGINT, SIGTERM."""
 
-_NO_ROOM = "java.lang.OutOfMemoryError"
+_SHORTAGES = {
+    "java.lang.OutOfMemoryError": "Spark has too little memory for this: give it more (SPARK_DRIVER_MEMORY=8g)",
+    "spark.driver.maxResultSize": (
+        "a result of Spark exceeds spark.driver.maxResultSize: raise it (PYSPARK_SUBMIT_ARGS='--conf "
+        "spark.driver.maxResultSize=4g pyspark-shell'), judge by --evaluator definition"
+    ),
+}
+"""Texts in Spark's errors about memory, and how to give it more."""
 
 app = typer.Typer(
     cls=RootGroup,
@@ -241,11 +248,11 @@ def _run() -> None:
         sys.exit(_say("the query or the data are nested too deeply to be evaluated: write them flatter"))
     except Exception as error:
         # Py4J passes errors of the JVM on as text.
-        if _NO_ROOM not in str(error):
+        text = str(error)
+        remedy = next((remedy for name, remedy in _SHORTAGES.items() if name in text), None)
+        if remedy is None:
             raise
-        sys.exit(
-            _say("Spark has too little memory for this: give it more (SPARK_DRIVER_MEMORY=8g), or reduce the work")
-        )
+        sys.exit(_say(f"{remedy}, or reduce the work"))
 
 
 class Termination:
