@@ -164,14 +164,22 @@ def done(job: Pipelined, process: "subprocess.Popen[bytes]", judgement: Judgemen
     assert as_here(job.folder, stream) is judgement
 
 
+def going(job: Pipelined, process: "subprocess.Popen[bytes]", hurt) -> "subprocess.Popen[bytes]":
+    """The command, started again if it was killed or is done; the end of a worker must not end it."""
+    if process.poll() is None:
+        return process
+    assert hurt is kill or process.returncode in (0, 1), job.words()[-3000:]
+    return job.start()
+
+
 def disturbed(job: Pipelined, hurt, stream: Path) -> None:
-    """All stages, each hurt a drawn time after its beginning; a command that this ends is started again."""
+    """All stages, each hurt a drawn time after its beginning."""
     draws, hits = random.Random(1), []
     for stages, judgement in CALLS:
         process = job.start()
         for stage in stages:
             try:
-                process = process if process.poll() is None else job.start()
+                process = going(job, process, hurt)
                 job.wait_for(stage, process)
                 time.sleep(draws.uniform(0, 2))  # stages take longer on any machine
                 hits.append(stage not in job.stages())
@@ -180,7 +188,7 @@ def disturbed(job: Pipelined, hurt, stream: Path) -> None:
             except BaseException:
                 kill(process)
                 raise
-        done(job, process if process.poll() is None else job.start(), judgement, stream)
+        done(job, going(job, process, hurt), judgement, stream)
         if judgement is Judgement.RIGHT:
             job.plant()
     assert sum(hits) >= len(hits) - 1  # a stage may have been quicker than the draw
