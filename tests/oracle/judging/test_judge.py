@@ -187,6 +187,19 @@ def test_borders_that_fit_are_sought_when_they_are_asked_for(table, clock):
     assert shares[-4] <= 0.5
 
 
+def test_borders_fit_by_value_also_where_datatypes_are_exact_and_a_caution_says_so(table):
+    run = right_run(RSPQL, text=TEXT, sparql=HOT, window=(5, 5), advance=15)
+    last = run.answers[-1]
+    doubles = tuple((s, (mean or "").replace("#decimal", "#double")) for s, mean in last.added)
+    run = replace(run, answers=(*run.answers[:-1], replace(last, added=doubles)))
+    exactly = Means(lambda: None, "definition", exact_datatypes=True)  # type: ignore[arg-type]
+    plain, verdict = judge_run(run, table, exactly), judge_run(run, table, replace(exactly, gracious=True))
+    assert verdict.judgement is Judgement.WRONG
+    assert verdict.windows[-1].fitted == (1.0, 1.0)
+    (caution,) = set(verdict.cautions) - set(plain.cautions)
+    assert caution == "Gracious mode: borders fit by the values of computed numbers, whatever their datatypes are."
+
+
 def test_where_no_borders_can_be_sought_the_ordinary_verdict_says_so(table):
     run = shifted()
     two = replace(run.header.query, windows=run.header.query.windows * 2)

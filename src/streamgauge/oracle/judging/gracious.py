@@ -39,6 +39,7 @@ BUDGET = 20_000_000
 """Triples of all contents that are evaluated pair by pair in one run (docs/judging.md, Gracious mode)."""
 NARROW: Final = (64, 8, 1)
 """Divisors of the slide: the reach of each search in turn, the narrowest first."""
+_BY_VALUE: Final = "Gracious mode: borders fit by the values of computed numbers, whatever their datatypes are."
 CONTENT_COST = 100
 """The fixed cost of evaluating a content, in triples."""
 
@@ -62,13 +63,16 @@ def gracious(
     verdict: Verdict,
     progress: Progress = lambda _done, _of: None,
     units: Callable[[int], Sequence[Unit]] | None = None,
+    *,
+    exact_datatypes: bool = False,
 ) -> Verdict:
     """The verdict with the borders that fit each answered window best, and the scores under them.
 
     The highest F1 wins, then the least total shift; start and end move independently over the elements' distinct times,
     at most one slide each way. Istream and Dstream compare with the instant before under its own best borders.
     ``units`` maps a t0 to reports beside answers (``RowScores``), by default those of the definition. Cautions name the
-    windows that were not searched fully. Raises RefusedError for a query that ``refuse`` names.
+    windows that were not searched fully; under ``exact_datatypes`` one says that the search, unlike the verdict,
+    compares numbers by value. Raises RefusedError for a query that ``refuse`` names.
     """
     if verdict.judgement is Judgement.UNKNOWN or verdict.t0 is None:
         return verdict
@@ -80,7 +84,8 @@ def gracious(
     search = _BorderSearch(run, elements, verdict.t0, BUDGET)
     fits = search.fits(scored, progress)
     windows = gathered_windows(map(_with, verdict.windows, scored, fits))
-    notes = cautions(search.plain.near, search.plain.unsearched)
+    by_value = (_BY_VALUE,) if exact_datatypes and computed_columns(run.header.query.form) else ()
+    notes = (*by_value, *cautions(search.plain.near, search.plain.unsearched))
     return replace(verdict, windows=windows, cautions=(*verdict.cautions, *notes))
 
 

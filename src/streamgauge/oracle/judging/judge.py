@@ -243,7 +243,8 @@ def _graciously(
 ) -> Verdict:
     """The verdict with fitting borders, or with a caution that says why none were searched."""
     try:
-        return gracious(run, elements, verdict, _halved(means, second=True), rows.units)
+        progress, exact = _halved(means, second=True), means.exact_datatypes
+        return gracious(run, elements, verdict, progress, rows.units, exact_datatypes=exact)
     except RefusedError as error:
         return ungracious(verdict, str(error))
 
