@@ -35,6 +35,7 @@ def generated(form: QueryForm, standing: bool = False) -> list[str]:
             requests.append(request)
         return dict
 
+    # Building the answer is what requests the patterns; nothing is evaluated.
     KeptAnswer(form, leaf, names=None if standing else ())
     functions = _over_facts(requests) if standing else _over_windows(requests)
     return list(dict.fromkeys(map(text_of, functions)))

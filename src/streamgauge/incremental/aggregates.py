@@ -83,10 +83,15 @@ class Sum(Accumulator):
     def __init__(self) -> None:
         self.copies = 0
         self.bad = 0
+        # One count per datatype: SPARQL promotes a sum to the widest kind present, so when the last double leaves, the
+        # result has to become a decimal again.
         self._kinds = [0, 0, 0, 0]
+        # Integers, decimals and floats are summed separately, each exactly. A running float sum would depend on the
+        # order of arrivals and keep the rounding errors of values that have left: 1e16 + 1 - 1e16 would leave 0.
         self._whole = 0
         self._point = Decimal(0)
         self._units = 0
+        # NaN and the infinities cannot be subtracted again, so they are counted.
         self._special: dict[str, int] = {}
 
     def add(self, value: Cell, copies: int) -> None:
@@ -101,6 +106,8 @@ class Sum(Accumulator):
         if kind == INTEGER:
             self._whole += amount * copies
         elif kind == DECIMAL:
+            # EXACT has unlimited precision: the default context would round to 28 digits, and removal would not undo
+            # an addition.
             change = amount if copies == 1 else EXACT.multiply(amount, Decimal(copies))
             self._point = EXACT.add(self._point, change)
         elif math.isfinite(amount):
@@ -115,6 +122,7 @@ class Sum(Accumulator):
 
     def real(self, over: int) -> float:
         """The sum divided by ``over``, rounded once, in the widest kind."""
+        # INF + -INF is NaN, like anything plus NaN; a single infinity absorbs all finite values.
         present = {name for name, copies in self._special.items() if copies}
         if present:
             return float("nan") if "nan" in present or len(present) > 1 else float(present.pop())
@@ -144,6 +152,7 @@ class Average(Sum):
 
     def result(self) -> Cell:
         """The sum over the number of values."""
+        # SPARQL 1.1, 18.5.1.4: the average of nothing is "0"^^xsd:integer, not an error.
         if not self.copies:
             return written(Value(INTEGER, 0))
         if self.bad:
@@ -199,6 +208,7 @@ class Extreme(Accumulator):
 
     def _push(self, value: Term) -> None:
         rank = self._key(value) if self._mixed else self._amount(value)
+        # The first value that is not a finite number changes the keys of all others, too.
         if rank is None:
             self._remake()
             return
@@ -223,6 +233,8 @@ class Extreme(Accumulator):
             amounts = list(map(self._amount, values))
             if None not in amounts:
                 return amounts
+            # It never becomes False again: a group whose only string has left keeps the slower keys, which are correct
+            # for numbers, instead of rebuilding the heap with each such value that comes and goes.
             self._mixed = True
         keys = value_keys(values)
         return keys if self._sign > 0 else [tuple(map(descending, key)) for key in keys]
@@ -240,6 +252,7 @@ class Extreme(Accumulator):
         amount: int | Decimal | float = known.value
         if self._sign > 0:
             return amount
+        # Decimal's unary minus rounds to the precision of the context; EXACT does not.
         return EXACT.minus(amount) if isinstance(amount, Decimal) else -amount
 
     def result(self) -> Cell:
@@ -268,6 +281,8 @@ class SampleAccumulator(Accumulator):
 
     def result(self) -> Cell:
         """The oldest value."""
+        # The oldest and not any value: a row would otherwise change although nothing that it depends on did, and each
+        # change of the sample is a row removed and a row added.
         return next(iter(self._counts), None)
 
 
@@ -301,6 +316,8 @@ class Concat(Accumulator):
         """The joined strings as a simple literal."""
         if self._bad:
             return None
+        # Any order is right by SPARQL, but it must follow from the content alone: the same bag reached by different
+        # changes has to give the same term, or Istream would report a difference that is none.
         texts = [text for text in sorted(self._counts) for _ in range(self._counts[text])]
         return written(Value(STRING, self._separator.join(texts)))
 
@@ -373,6 +390,7 @@ class Grouped(Stateful):
         bound = {name for name, aggregate in aggregates if _always_bound(aggregate, inner.certain, bool(keys))}
         self.certain = inner.certain & frozenset(keys) | bound
         self._inner, self._inputs = inner, inputs
+        # Without a bound, the cost is not even computed.
         self._effort = effort if effort.bounded else None
         self._aggregates = [aggregate for _, aggregate in aggregates]
         self._keys = row_picker(inner.variables, keys)
@@ -397,11 +415,14 @@ class Grouped(Stateful):
         columns = [batch.values(rows) if batch else rows for batch in self._inputs]
         # Without GROUP BY there is a row over no solutions too, which the first pull shows.
         touched: dict[Row, None] = {(): None} if self._global and not self._shown else {}
+        # With COUNT(*) alone there are no columns, and zip() of none would end the loop before the first row.
         values: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
         for key, copies, cells in zip(self._keys(change), change.values(), values, strict=False):
             touched[key] = None
             self._group(key).add(cells, copies)
         out: Bag = {}
+        # Each group is shown once per pull, however many of its rows changed: results that scan all values
+        # (GROUP_CONCAT) would cost the product otherwise.
         for key in touched:
             self._show(out, key)
         return out
@@ -432,6 +453,7 @@ def _always_bound(aggregate: Aggregate, certain: frozenset[str], keyed: bool) ->
         return True
     argument = aggregate.argument
     picks = aggregate.function in ("MIN", "MAX", "SAMPLE")
+    # Without GROUP BY the group may be empty, and then MIN, MAX and SAMPLE are unbound.
     return keyed and picks and isinstance(argument, Var) and argument.name in certain
 
 

@@ -64,6 +64,8 @@ class BandJoin(Stateful):
         change: Bag = {}
         left, right = self._left.pull(), self._right.pull()
         one, other = self._sides
+        # The changed left rows meet the right rows of before, the changed right rows the left rows of now, so that a
+        # pair of two new rows is made once.
         self._meet(change, left, one, other)
         self._lefts.add(left)
         self._meet(change, right, other, one)
@@ -79,9 +81,13 @@ class BandJoin(Stateful):
             bag, term = rows_of(key), value(row)
             if not bag or term is None:
                 continue
+            # Ordering a key is worth it from some size on only; most keys of a join on a subject have one to three
+            # rows.
             if len(bag) <= FEW_ROWS:
                 self._test(change, (term, keep(row), count), bag, other)
             else:
+                # Rows with equal output columns are searched together: when an average moves, its old and new row have
+                # opposite signs, and only rows between both are visited instead of all beyond either.
                 groups.setdefault((key, keep(row)), []).append((term, count))
         for (key, kept), probes in groups.items():
             for bag, copies in self._met(key, probes, other):
@@ -118,6 +124,8 @@ class BandJoin(Stateful):
         searched = [probe for probe in probes if other.index.has_place(probe[0])]
         yield from ordered.net(searched)
         if len(searched) < len(probes):
+            # Values without a place in the order, such as NaN or an IRI, are rare and are tested pair by pair, in both
+            # directions.
             odd = [probe for probe in probes if not other.index.has_place(probe[0])]
             yield from self._tested(other.index.get(key), odd, other)
         if ordered.odd and searched:

@@ -35,6 +35,8 @@ RIGHT: Final = Var(".right")
 
 MOST_PARTS: Final = 16
 """Maximum operators and terms of a condition."""
+# Two factors below _FACTOR on a value below _GREATEST stay below 1e37, and a sum of MOST_PARTS of them below 3.4e38,
+# the greatest xsd:float. Beyond it a product is INF, and INF - INF is NaN: no longer monotonic.
 MOST_PRODUCTS: Final = 2
 _FACTOR: Final = 10**9
 _GREATEST: Final = 10**19
@@ -79,12 +81,17 @@ def place(term: Term, direct: bool) -> tuple[Kind, Any] | None:
     value = read(term)
     kind, content = value.kind, value.value
     if kind <= DOUBLE:
+        # Integers and decimals are compared exactly, so they sort together; each kind of float has an order of its
+        # own.
         return ((max(kind, DECIMAL), False), content) if _moderate(content) else None
     if not direct:
         return None
+    # Tagged strings have no order in SPARQL's operator table (17.3); they are tested.
     if kind in (BOOLEAN, STRING):
         return (kind, False), content
     if isinstance(content, Moment):
+        # A time without a zone is ordered beside one with a zone only if they are over 14 hours apart (XML Schema 1.0,
+        # 3.2.7.4). So each has an order of its own.
         _, family, instant, unzoned = value_key(value)
         return (family, unzoned), instant
     return None
@@ -152,12 +159,15 @@ def _limits(condition: Expression) -> tuple[BandLimit, ...] | None:
     """The limits of a comparison; ``None`` if a direction is unknown."""
     if not isinstance(condition, Call) or len(condition.arguments) != 2:
         return None
+    # Counted over the whole condition and not along a path of it: the bound is coarse but cannot be exceeded by
+    # nesting.
     calls = [call for call in every_expression(condition) if isinstance(call, Call)]
     if sum(call.operator == "*" for call in calls) > MOST_PRODUCTS:
         return None
     limits = []
     for operator, (one, other) in _unfolded(condition.operator, *condition.arguments):
         left, right = (_together(_rising(one, side), _against(_rising(other, side))) for side in (LEFT, RIGHT))
+        # 0 as well as None: a condition that does not depend on one side is a filter, not a band.
         if not left or not right:
             return None
         sign = _RISING[operator]
@@ -210,6 +220,7 @@ def _rising(expression: Expression, side: Var) -> Rising:
 
 def _together(one: Rising, other: Rising) -> Rising:
     """How the sum of two expressions changes."""
+    # The sum of a rising and a falling expression can do either: ?v - ?v is 0, but its text has both signs.
     if one is None or other is None or one * other < 0:
         return None
     return one or other
@@ -221,6 +232,7 @@ def _against(rising: Rising) -> Rising:
 
 def _scaled(rising: Rising, factor: Expression) -> Rising:
     number = _number(factor) if isinstance(factor, str) else None
+    # A factor of 0 has no direction, and INF * 0 is NaN.
     if rising is None or not number or not -_FACTOR < number < _FACTOR:
         return None
     return rising if number > 0 else -rising

@@ -14,6 +14,7 @@ from typing import Final
 _NEVER: Final = 2**31 - 1
 YOUNG: Final = 20_000
 """Allocations between two young collections (default: 700), used while few objects are garbage."""
+# gc.freeze() applies to the whole process: a second thread that froze in between would keep the garbage of the first.
 _ONE: Final = RLock()
 
 
@@ -24,6 +25,8 @@ class _FullCollections:
     """
 
     def __init__(self) -> None:
+        # A counter instead of nested contexts: blocks of several threads overlap in any order, and the thresholds may
+        # only come back with the last one that ends.
         self._lock, self._users = Lock(), 0
         self._thresholds = gc.get_threshold()
 
@@ -59,6 +62,7 @@ def gc_frozen() -> Iterator[None]:
         try:
             yield
         finally:
+            # Young garbage must go before the freeze, since frozen objects are not collected until unfreeze.
             gc.collect(1)
             gc.freeze()
 
@@ -139,6 +143,8 @@ class ChangeBudget:
     def begin(self, limit: int, whole: int) -> None:
         """Reset for the next change, which may read ``whole`` facts and rows."""
         self.most, self.whole, self.left, self.full = limit, whole, whole, False
+        # Fixed at the start of a change, so that a query's share does not depend on which of the queries run before
+        # it.
         self.part = whole // (self.asking or 1)
 
     def grant(self, granted: int, need: int, limit: int) -> int:
@@ -149,6 +155,8 @@ class ChangeBudget:
         if granted + need > limit:
             return 0
         part = self.part
+        # First twice what it has, so that a query that reads n facts asks log(n) times; if that much is no longer
+        # left, exactly what it needs, so that the last facts of the budget are used.
         for size in (min(limit - granted, max(need, granted or part)), need):
             if self.spend(granted + size - max(part, granted)):
                 return size

@@ -45,6 +45,8 @@ class ColumnJoins(WindowJoins):
         self._trace: WindowPanes | WindowColumns | None = None
         self._columns: WindowColumns | None = None
         self._terms: TermIds | None = None
+        # Two counters with hysteresis: credit leads into columns, debt out of them. Changing costs as much as the
+        # content, so it may happen only once changes of that total size have paid for it.
         self._credit = self._debt = 0
         self._large = COLUMNAR_CHANGE
         """Triples of a change that costs as much in columns as one by one: more for many groups of patterns."""
@@ -63,6 +65,7 @@ class ColumnJoins(WindowJoins):
         """Hold the content of this graph; arrivals wait for the first look if some of its patterns are joins."""
         self._graph = graph
         self._large = COLUMNAR_CHANGE * max(1, len(self._requests) // COLUMNAR_PATTERNS)
+        # Single patterns gain nothing from waiting: each triple is a solution or none.
         joined = any(len(request.bgp.patterns) > 1 for request, _ in self.leaves)
         self._waits = self._begins is not None and self._possible and joined
 
@@ -88,6 +91,7 @@ class ColumnJoins(WindowJoins):
     def numbered(self, batch: "ElementBatch") -> "IdTriples | None":
         """The triples of a batch as term ids; a large batch may switch to columns at the next look."""
         triples = len(batch.added) // 3
+        # Small batches neither earn credit nor cost any: only batches that columns would be faster for count.
         if self._columns is None and not self._waits:
             self._credit += triples if triples >= self._large else 0
             return None
@@ -132,6 +136,7 @@ class ColumnJoins(WindowJoins):
             return
         self._gather(begins)
         arrivals = content.fresh()
+        # An empty look decides nothing; the way to join is chosen by the first arrivals.
         if self._waits and not arrivals:
             return
         if content.arrivals is None or not self.worth(size_of(arrivals)):
@@ -140,6 +145,8 @@ class ColumnJoins(WindowJoins):
         if self._trace is None:
             self._waits = False
             self._trace = self._begun(begins)
+        # Columns that made far too many rows (WASTED_ROWS) are not tried again for this window; panes that overlapped
+        # are only the wrong form, and large batches may still lead to columns.
         if not self._trace.move(arrivals, content.horizon):
             self.leave_columns(for_good=self._columns is not None)
 
@@ -156,6 +163,8 @@ class ColumnJoins(WindowJoins):
         """Whether changes are still joined in columns after one of this many triples; small ones cost more there."""
         self._debt = max(0, self._debt + self._large - triples)
         spans_held = 0 if self._trace is None else self._trace.held
+        # Two changes of grace: a window that has just begun holds nothing, and one small look would otherwise end
+        # columns.
         return self._debt <= spans_held + 2 * self._large
 
     def release(self) -> None:
@@ -174,7 +183,9 @@ class ColumnJoins(WindowJoins):
         self._trace = self._columns = self._made()
         self._debt = 0
         self._columns.take_in(content.fresh(whole=True), content.horizon)
+        # From here on triples reach the columns by the look; fed to generated joins as well, they would count twice.
         content.feed(unheard, unheard)
+        # The generated joins and their indexes are as large as the content, and outdated from now on.
         self._joins.pop(self._graph, None)
         self._skewed.clear()
         return True
@@ -193,6 +204,7 @@ class ColumnJoins(WindowJoins):
         for triples in self._content.graphs():
             feeds[0](triples)
         if trace is not None:
+            # The generated joins have just counted the whole content as new solutions.
             trace.take_back()
 
 
@@ -200,4 +212,5 @@ def _columnar(request: BgpRequest) -> bool:
     """Whether all patterns have a variable and are connected, over a single graph."""
     patterns = request.bgp.patterns
     plain = all(al.triple_variables(pattern) for pattern in patterns) and not isinstance(request.graph, al.Var)
+    # Unconnected patterns are a product, whose rows columns would write out at every look.
     return bool(patterns) and plain and len(disconnected(request.bgp)) == 1

@@ -61,6 +61,8 @@ class CommonGroup(Shared):
         return tap_
 
     def _late_tap(self) -> Tap:
+        # A query that starts later shares an aggregation that already has rows; without them it would see only
+        # differences.
         tap_ = super().tap()
         tap_.pending = dict.fromkeys(self.grouped.rows, 1)
         return tap_
@@ -92,6 +94,7 @@ class _OrderedTaps:
 
     def add(self, number: float, tap: Tap) -> None:
         place = bisect_right(self._numbers, number)
+        # A sorted list: readers are added when queries start, rows are compared with every change.
         self._numbers.insert(place, number)
         self._taps.insert(place, tap)
 
@@ -122,6 +125,8 @@ class CommonGroups:
 def _number(term: Term) -> float | None:
     """The approximate value of a literal of any datatype; ``None`` if its text is not a finite number."""
     try:
+        # The lexical form is enough: the exact comparison follows in the query's own filter, so a decimal need not be
+        # parsed.
         value = float(term[1 : term.index('"', 1)])
     except ValueError:
         return None

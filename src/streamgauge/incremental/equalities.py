@@ -57,6 +57,8 @@ def equality(conditions: Iterable[Expression], lefts: Collection[str], rights: C
 def _between(left: Expression, right: Expression, lefts: Collection[str], rights: Collection[str]) -> bool:
     """Whether one expression reads the left side only and the other the right side only."""
     ours, theirs = set(variables_of(left)), set(variables_of(right))
+    # An expression over variables that both sides have is not an equation between the sides, but the key that they are
+    # already joined by.
     return ours <= set(lefts) and theirs <= set(rights) and not ours <= set(rights) and not theirs <= set(lefts)
 
 
@@ -97,8 +99,11 @@ class EqualIndex(Index):
         value, bags = read(term), list[Bag]()
         kind = _kind(value)
         for own, tables in self._tables.items():
+            # A number never equals a term that is not a number; two kinds of numbers may.
             if own != kind and _OTHER in (own, kind):
                 continue
+            # SPARQL promotes both operands to the wider datatype before it compares them (17.3, by XPath's numeric
+            # promotion).
             wider = max(own, kind)
             table = tables[wider] if wider in tables else self._table(own, wider)
             bag = table.get((*key, _compared(value, wider)))
@@ -133,6 +138,8 @@ class EqualIndex(Index):
                 add(table[place], row, count)
                 if not table[place]:
                     del table[place]
+            # When no row of a kind is left, the tables of its conversions go too; otherwise they would be maintained
+            # for ever.
             if not tables[kind]:
                 del self._tables[kind]
 
@@ -151,4 +158,5 @@ def _compared(value: Value, kind: int) -> Any:
     number = value.value
     if kind >= FLOAT and value.kind < FLOAT:
         return nearest_single(number) if kind == FLOAT else nearest_double(number)
+    # As a key, NaN must equal itself for removal. "=" would be false, but the condition is tested on each pair anyway.
     return "NaN" if kind >= FLOAT and math.isnan(number) else number

@@ -44,6 +44,8 @@ class OperatorTree:
     ) -> None:
         if not ranked and any(isinstance(pattern, al.Slice) for pattern in every_pattern(form.pattern)):
             raise UnsupportedError("LIMIT and OFFSET: they depend on an order that changes with every fact")
+        # LIMIT and OFFSET come off the top of the query: below them the answer is an ordinary bag, which ``Ranking``
+        # then cuts.
         kept, cut = apart(form if names is None else _stamped(form)) if ranked and _is_cut(form) else (form, None)
         inner, plain = wanted(kept), _spread(kept, names)
         builder = Builder(leaf, inner, effort=effort or EvaluationBudget(), narrow=names is None, common=common)
@@ -101,6 +103,8 @@ class OverNothing:
 
     def forget(self) -> None:
         """Reset."""
+        # Its own copy of the answer: whether the group is empty can change without a change of its rows, and the
+        # replaced rows must then appear or disappear.
         self._found: Bag = {}
         self._shown: Bag = {}
 
@@ -136,6 +140,7 @@ def _nothing(
     pattern: al.Pattern, empty: EmptyAggregate, groups: Sequence[tuple[al.Group, Grouped]], width: int
 ) -> OverNothing | None:
     """The stage for an outermost aggregation without keys whose empty answer differs from SPARQL's."""
+    # By identity: a subquery may contain an equal aggregation, whose empty answer stays as SPARQL has it.
     outermost = global_group(pattern)
     grouped = next((grouped for group, grouped in groups if group is outermost), None)
     if grouped is None or empty is EmptyAggregate.SPARQL:
@@ -178,6 +183,7 @@ class KeptAnswer:
         self.bags: Sequence[Bag] = ()
         """The bags of its leaves if it depends on them alone; aggregations may be shared with other queries."""
         self.variables = self.tree.variables
+        # Some operators have rows over nothing, such as COUNT and VALUES: they belong to the first change.
         self._first = self.tree.pull()
         self._shown: Bag = {}
 
@@ -235,6 +241,7 @@ class KeptAnswer:
     def rows(self) -> tuple[Row, ...]:
         """The rows of the current answer, repeated by multiplicity."""
         answer = self.answer()
+        # Answers rarely have duplicates, and then the keys are the rows.
         return tuple(answer) if sum(answer.values()) == len(answer) else repeated(answer.items())
 
     def solutions(self) -> Bag:

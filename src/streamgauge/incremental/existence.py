@@ -26,7 +26,11 @@ def late_condition(pattern: al.Pattern, outer: Names) -> tuple[al.Pattern, al.Ex
     while isinstance(inner, al.Filter):
         parts += conjuncts(inner.condition)
         inner = inner.pattern
+    # A condition inside EXISTS sees outer variables by substitution (SPARQL 1.1, 18.6), so a variable that the inner
+    # pattern does not bind cannot be tested below the join.
     own = bound(inner)
+    # Only variables that are certainly bound inside count as the pattern's own: with OPTIONAL inside, the outer value
+    # would be substituted where the inner one is missing.
     late = [part for part in parts if not reads_patterns(part) and not reads(part) & outer <= own]
     if not late:
         return pattern, None
@@ -42,6 +46,8 @@ def misses(condition: al.Expression, pattern: al.Pattern) -> bool:
         return False
     match condition:
         case al.Call(operator="!", arguments=(al.Call(operator=name, arguments=(al.Var() as variable,)),)):
+            # The idiom for negation before SPARQL 1.1 had NOT EXISTS. The variable must come from the optional side
+            # alone and be bound by every match, or rows with a match might also have it unbound.
             return name.upper() == "BOUND" and variable.name in bound(pattern.right) - scope(pattern.left)
     return False
 
@@ -72,6 +78,7 @@ def optional(left: Operator, right: Operator, condition: al.Expression | None, e
         return tested.holds([whole for _, whole, _ in pairs])
 
     sides, parts = (left.variables, right.variables), conjuncts(condition)
+    # Both only narrow the candidates; ``passes`` decides each pair.
     equal = equality(parts, *sides) or band(parts, *sides)[0]
     return PerRow((left, right), merge, output, merge.variables, effort, passes, equal)
 
@@ -86,6 +93,8 @@ def without(
     merge = Merge(left, right)
     places = {} if domain is None else domain.places
     key = -1 if domain is None else left.variables.index(domain.key)
+    # MINUS ignores solutions with disjoint domains (SPARQL 1.1, 18.5): without a shared bound variable, nothing is
+    # removed.
     shared = [(i, j, places.get(left.variables[i])) for i, j in merge.shared if left.variables[i] in names]
 
     def removes(row: Row, other: Row) -> bool:
@@ -161,6 +170,7 @@ def _matching(
     names, parts = (left.variables, right.variables), conjuncts(condition)
     equal = equality(parts, *names)
     between, rest = band(parts, *names)
+    # The band must be the whole condition: the nearest value alone says nothing about a further condition.
     if between is not None and equal is None and not rest and not merge.loose:
         nearest = PerExtreme if BandDirection.has(between) else PerNeighbour
         return nearest(sides, merge, output, variables, effort, between)

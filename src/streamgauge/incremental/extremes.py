@@ -101,10 +101,12 @@ class KeyExtreme:
     def turned(self) -> tuple[Bag, Bag]:
         """Find the extreme value anew; the left rows that begin, and those that cease, to meet a right row."""
         values, copies = self._values, self._copies
+        # Heaps cannot remove from the middle: values that have left are dropped when they reach the top.
         while values and values[0][2][0] not in copies:
             heappop(values)
         # At most half of a heap is outdated, but for a few rows.
         if len(values) > 2 * len(copies) + FEW_ROWS:
+            # By value, since one that left and came back was pushed twice.
             values[:] = {value[0]: (key, n, value) for key, n, value in values if value[0] in copies}.values()
             heapify(values)
         before, self._top = self._top, values[0][2] if values else None
@@ -115,6 +117,7 @@ class KeyExtreme:
         heap, moved = self._heaps[met], Bag()
         while heap:
             _, _, value, row = heap[0]
+            # Otherwise the entry is outdated: the row has left or changed sides since it was pushed.
             current = self.met.get(row) is met
             if current and self._meets(value) is met:
                 break
@@ -132,7 +135,9 @@ class KeyExtreme:
         add(self.lefts, row, copies)
         known = self.met.get(row)
         if known is None:
+            # Against the extreme as of the last ``turned``; a later change of it moves this row like all others.
             known = value is not None and self._meets(value)
+            # A row without a value meets nothing and never changes sides, so it is in no heap.
             if value is not None:
                 self._place(row, value, known)
         elif row not in self.lefts:
@@ -196,11 +201,15 @@ class PerExtreme(PerNeighbour):
                 continue
             self._dissolve(key)
             others[row] = copies
+            # The rows of this key that came earlier in the same change are in the extreme already, and ``_dissolve``
+            # has handed them to the base. They are taken back there and added again with the rest, so that the base
+            # sees them as one change.
             before = takewhile(lambda move, row=row: move[0] is not row, right.items())  # type: ignore[misc]
             taken = {other: times for other, times in before if key_of(other) == key}
             self._rights.add({other: -times for other, times in taken.items()})
             others |= taken
         for key, extreme in touched.items():
+            # It may have been dissolved after it was touched.
             if self._extremes.get(key) is extreme:
                 for rows, met in zip(extreme.turned(), (True, False), strict=True):
                     if rows:
@@ -250,17 +259,20 @@ class PerExtreme(PerNeighbour):
         sides = [(index, dict(index.get(key))) for index in (self._lefts, self._rights)]
         terms = [term for index, rows in sides for row in rows if (term := index.own(row)) is not None]
         kinds = {None if placed is None else placed[0] for placed in (place(term, self._direct) for term in terms)}
+        # Remembered in ``_mixed``, or each further row would scan the key again.
         if len(kinds) != 1 or None in kinds:
             self._mixed[key] = None
             return
         (kind,) = kinds
         assert kind is not None
         extreme = self._extremes[key] = KeyExtreme(self._direction, kind)
+        # Right rows first: left rows are placed by whether they meet the extreme.
         for at, add_row in ((1, extreme.add_right), (0, extreme.add_left)):
             index, rows = sides[at]
             for row, copies in rows.items():
                 term = index.own(row)
                 add_row(row, None if term is None else self._placed(extreme, term), copies)
+            # The rows move out of the base; in both they would be counted twice by ``tables`` and matched twice.
             index.add({row: -copies for row, copies in rows.items()})
             extreme.turned()
 

@@ -34,20 +34,24 @@ class IdConditions:
 
     def kept(self, holds: Test, column: Ids) -> Mask:
         """Whether a condition on one term holds for each row."""
+        # -1 is unknown, 0 and 1 are results: one array lookup decides the whole column once its terms are known.
         known = self._table(holds)
         ids = known[column]
         if len(unknown := column[ids < 0]):
+            # Only here is a term decoded and Python's test called, once per distinct term.
             for number in np.unique(unknown).tolist():
                 known[number] = holds(self.ids.terms[number])
             ids = known[column]
         return ids.astype(np.bool_)
 
     def _table(self, holds: Test) -> npt.NDArray[np.int8]:
+        # Ids were renumbered, so each number now means another term.
         if self._turn != self.ids.turn:
             self._known.clear()
             self._turn = self.ids.turn
         known = self._known.get(holds, np.empty(0, np.int8))
         if len(known) < len(self.ids):
+            # Doubled, or each look with new terms would copy the whole table.
             more = np.full(2 * len(self.ids) - len(known), -1, np.int8)
             known = self._known[holds] = np.concatenate([known, more])
         return known
@@ -60,9 +64,12 @@ class IdConditions:
             return spanned
         rows, total = numbered[0][1], len(numbered[0][0])
         for numbers, places in numbered[1:]:
+            # Numbered again after each column: the product of three columns' sizes might exceed 64 bits, that of
+            # distinct pairs and one column does not.
             numbers_, rows = _numbered(rows * len(numbers) + places, total * len(numbers))
             total = len(numbers_)
         first = np.empty(total, np.int64)
+        # Repeated indexes: the last write wins, and any row of a combination can represent it.
         first[rows] = np.arange(len(rows))
         cells = [self.ids.texts(column[first]) for column in columns]
         kept: Mask = np.fromiter(map(condition.holds, *cells), np.bool_, total)
@@ -88,6 +95,7 @@ Numbered: TypeAlias = tuple[Any, Places]
 
 def _numbered(column: Any, bound: int) -> Numbered:
     """The distinct ids of a column; all are less than ``bound``."""
+    # A table with a slot per id is linear in all ids, sorting is n log n in the rows.
     if bound > SPARSE * (len(column) + 1000):
         numbers, places = np.unique(column, return_inverse=True)
         return numbers, places
@@ -132,8 +140,10 @@ class IdTable:
         """The join order: sides without open variables, then those that multiply solutions least, then products."""
         bound = self._bound(names)
         if len(bound) == len(names):
+            # A side without open variables is a semijoin: it can only remove rows.
             return 0, len(side)
         if not bound:
+            # A product comes last: by then the other joins have removed what they can.
             return 2, len(side)
         return 1, len(side) / max(1, side.number_of_keys(bound))
 
@@ -193,6 +203,7 @@ class IdTable:
 
     def take(self, places: Places) -> None:
         """Keep the solutions at these positions, in this order."""
+        # Usually nothing is filtered out, and copying every column would cost more than this comparison.
         if len(places) != self.size or not (places == np.arange(self.size)).all():
             self.columns = {name: column[places] for name, column in self.columns.items()}
         self.size = len(places)
@@ -252,6 +263,7 @@ class IdGraph:
             columns, none = stored(relation), np.zeros(len(places), np.int64)
             side = self._sides[relation] = TripleSpans(len(columns))
             side.number(len(self._ids))
+            # One look without a past: all spans are born at 0 and never end, so repeated triples merge into one span.
             side.enter([self._columns[at][places] for at in columns], none, none, none)
         return side
 
@@ -266,6 +278,7 @@ def matching(
 ) -> Places:
     """The positions of a relation's triples in columns of subjects, predicates and objects."""
     places = np.arange(len(columns[0]))
+    # The predicate first: it is nearly always constant and removes most.
     for at in (1, 0, 2):
         constant = relation.constants[at]
         if constant is not None:

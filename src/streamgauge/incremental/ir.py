@@ -167,12 +167,15 @@ class Module:
         with self.collected() as inner:
             yield
         if inner:
+            # After the entry function, ahead of the parts that it contains: ``built`` compiles from the end, so a part
+            # is known to what calls it.
             self.functions.insert(1, Function(name, [argument], inner))
             self.add(Do(f"{name}({argument})"))
 
     def use(self, thing: object) -> str:
         """The name of an object: ``c0`` ... for terms, ``u0`` ... for others; equal terms share a name."""
         is_term = isinstance(thing, str)
+        # By identity: tests and bags are equal by content or not hashable, but each is its own name.
         key = thing if is_term else id(thing)
         name = self._known.get(key)
         if name is None:
@@ -231,6 +234,9 @@ class PatternJoin(ABC):
         self.test()
         for number, at in enumerate(order):
             self.look_up(number, at)
+            # Worked example: {?a :p ?b . ?b :p ?a} when (x p x) enters matches both patterns by itself. Started from
+            # pattern 0 it gives the solution once; started from pattern 1 it would give it again, unless a match of
+            # pattern 0 by the same triple is skipped.
             if new is not None and at < new:
                 self._skip_same(self.patterns[at], self.patterns[new], locals_)
             self.test()
@@ -256,6 +262,7 @@ class PatternJoin(ABC):
         same: list[str] = []
         for node, other, local in zip(earlier, own, locals_, strict=True):
             if isinstance(node, str) and isinstance(other, str):
+                # Two different constants at one position: the patterns can never match the same triple.
                 if node != other:
                     return
                 continue
@@ -330,6 +337,7 @@ def _write(lines: list[str], operations: Operations, indent: str) -> None:
 
 def _compiled(text: str) -> CodeType:
     """Compile a module and register its text for tracebacks; JoinError."""
+    # The code may be cached while its text was dropped from linecache.
     code = _code(text)
     if code.co_filename not in linecache.cache:
         _show(code.co_filename, text)
@@ -339,9 +347,11 @@ def _compiled(text: str) -> CodeType:
 @lru_cache(maxsize=2048)
 def _code(text: str) -> CodeType:
     """The code of a module, cached: alike joins have the same text, because names are numbered."""
+    # Named by content, so that equal functions share an entry in linecache and tracebacks are the same in every run.
     name = f"<joins {blake2b(text.encode(), digest_size=6).hexdigest()}>"
     try:
         return compile(text, name, "exec")
+    # CPython raises any of the three for code that is nested too deeply.
     except (SyntaxError, MemoryError, RecursionError) as error:
         raise JoinError(str(error)) from error
 

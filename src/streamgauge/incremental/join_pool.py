@@ -49,6 +49,7 @@ class JoinPool:
 
     def taken(self, bag: Bag) -> Bag:
         """The change of the solutions of a bag since the last call."""
+        # By identity: bags are mutable and equal whenever they are empty.
         shared = self._shared.get(id(bag)) if self._shared else None
         if shared is not None and self.pending(shared.found):
             shared.hand_out(self.change(shared.found))
@@ -69,6 +70,7 @@ class JoinPool:
 
     def change(self, bag: Bag) -> Bag:
         """Take all rows out of a bag."""
+        # Copy and clear, instead of a new dict: generated functions hold a reference to this bag.
         change = bag.copy()
         bag.clear()
         return change

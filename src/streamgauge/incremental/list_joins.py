@@ -67,6 +67,8 @@ class JoinSide:
         keys = self.cells(bound)
         opened = tuple(place for place in range(self.width) if place not in bound)
         values = self.cells(opened) if opened else [()] * self.size
+        # Most keys are unique (a property with one value): then the values themselves are stored, not a list of one
+        # each.
         index: Index = dict(zip(keys, values, strict=True))
         if len(index) == len(keys):
             return index, False
@@ -132,6 +134,7 @@ class SolutionTable:
         """Whether a join with a side that shares a variable gives more than this many solutions."""
         bound = self._bound(names)
         index, several = side.index(bound)
+        # An upper bound from the longest list avoids counting for each solution in nearly all cases.
         if not several or self.size * max(map(len, index.values())) <= more_than:
             return False
         return sum(map(len, map(index.get, self._keys(names, bound), repeat(())))) > more_than
@@ -153,6 +156,7 @@ class SolutionTable:
         self.columns = {name: column for name, column in self.columns.items() if name in needed}
         if not bound:
             self._multiply(side, opened, names, needed)
+        # A semijoin: nothing is added, so membership is enough.
         elif not opened and not side.index(bound)[1]:
             self.keep(list(map(side.index(bound)[0].__contains__, keys)))
         else:
@@ -198,6 +202,7 @@ class SolutionTable:
 
     def _repeat(self, times: list[int]) -> None:
         """Repeat each solution; LargeJoinError if the table would become too large."""
+        # Checked before the columns are built: the sum is known, and the memory would not be.
         if sum(times) > LARGEST:
             raise LargeJoinError
         self.columns = {
@@ -231,6 +236,7 @@ def rows(relation: TripleRelation, triples: list[Triple], tests: Sequence[tuple[
 def _kept(holds: Test, columns: Sequence[Column]) -> list[bool]:
     """Whether a condition holds for each row, evaluated once per distinct combination."""
     if len(columns) == 1:
+        # Values repeat, so that a set of the cells saves most evaluations.
         known = {cell: holds(cell) for cell in set(columns[0])}
         return list(map(known.__getitem__, columns[0]))
     cells = list(zip(*columns, strict=True))
@@ -250,6 +256,7 @@ def _spanned(spans: ValueSpans, left: Column, right: Column) -> list[bool] | Non
 
 def _distinct(triples: list[Triple]) -> list[Triple]:
     """The distinct triples; a fast path if all subjects differ."""
+    # Hashing one string each instead of whole triples; observations usually have a subject of their own.
     if len({triple[0] for triple in triples}) == len(triples):
         return triples
     return list(dict.fromkeys(triples))

@@ -51,6 +51,7 @@ class Matching(TwoSided, ABC):
     ) -> None:
         left, right = sides
         super().__init__(left, right, merge, condition)
+        # Columns that belong to neither side, such as the mark of an EXISTS, are always bound.
         self.variables, self.certain = variables, left.certain | (frozenset(variables) - frozenset(merge.variables))
         self._output, self._effort, self._rest = output, effort, merge.rest
 
@@ -61,6 +62,8 @@ class Matching(TwoSided, ABC):
             return {}
         self._effort.spend(len(left) + len(right))
         change: Bag = {}
+        # The right side first, so that left rows that arrive in the same change meet the new right side once and do
+        # not turn.
         if right:
             self._met_by(right, change)
         if left:
@@ -96,6 +99,7 @@ class PerKey(Matching):
             key = key_of(row)
             if key in single or key in bags:
                 touched.setdefault(key, {})[row] = count
+        # Whether a key has rows at all decides; how many there are does not.
         before = {key for key in touched if key in rights}
         rights.add(right)
         for key, rows in touched.items():
@@ -174,6 +178,7 @@ class PerRow(Matching):
         self._meets: Bag = {}
 
     def _met_by(self, right: Bag, change: Bag) -> None:
+        # By whether the rows meet some now: index 0 are those that ceased to, 1 those that began to.
         turned: tuple[Bag, Bag] = {}, {}
         moved: Bag = {}
         for row, whole, times in self._passed(self._met_on_the_left(right)):
@@ -197,6 +202,7 @@ class PerRow(Matching):
 
     def _meet(self, left: Bag, change: Bag) -> None:
         count_of = self._lefts.count
+        # Rows that were there before have their count already; another copy of the same row does not change it.
         fresh = {row for row in left if not count_of(row)}
         for row, whole, times in self._passed(self._met_on_the_right(left if self._output.pair else fresh)):
             if row in fresh:
@@ -208,6 +214,7 @@ class PerRow(Matching):
         if len(met) < len(left):
             add_all(change, self._output.alone({row: count for row, count in left.items() if row not in met}))
         self._lefts.add(left)
+        # Removed rows are forgotten only now: their output had to be retracted as ``met`` above.
         for row in met:
             if not count_of(row):
                 del self._meets[row]
@@ -272,6 +279,8 @@ class PerGroup(Matching):
     def _met_by(self, right: Bag, change: Bag) -> None:
         moved: Bag = {}
         for other, count in right.items():
+            # Groups are indexed like rows, with their key columns first, so a right row finds the groups that it
+            # agrees with.
             for bag in self._groups.meeting(self._rights.key(other), other):
                 self._effort.spend(len(bag))
                 for group in bag:
@@ -293,6 +302,7 @@ class PerGroup(Matching):
                 rows = self._begin(group, row)
             (met if group in self._meets else alone)[row] = count
             add(rows, row, count)
+            # The last row of the group has left, and with it the reason to count what the group meets.
             if not rows:
                 self._end(group)
         add_all(change, self._output.met(met))

@@ -23,6 +23,7 @@ from streamgauge.incremental.ordered_rows import BandSearch, OrderedIndex, Order
 from streamgauge.incremental.row_joins import Merge
 from streamgauge.model.terms import Row, Term
 
+# More than SCANS looks, so that the rows of a large key are put in order at the first probe.
 _AT_ONCE: Final = SCANS + 1
 
 
@@ -55,6 +56,7 @@ class PerNeighbour(Matching):
         begun, ceased = dict[Row, int](), dict[Row, int]()
         for row, count in right.items():
             if count > 0:
+                # Before the row is added: it would meet the left rows itself.
                 begun.update(self._unmet(row))
                 self._rights.add({row: count})
         for row, count in right.items():
@@ -95,6 +97,8 @@ class PerNeighbour(Matching):
             return
         lefts, rights = self._ordered(self._lefts, key), self._ordered(self._rights, key)
         if lefts is not None and self._lefts.has_place(term):
+            # No right rows, no neighbours. ``None``: some right values cannot be compared with this one, so each row
+            # of the interval is tested.
             neighbours = [] if rights is None else rights.around(term)
             for run in lefts.runs.values() if rights is None or not rights.covers(term) else ():
                 for bag in _beside(run, lefts.search, term, neighbours or ()):
@@ -125,6 +129,8 @@ class PerNeighbour(Matching):
 
 def _beside(run: ValueRun, search: BandSearch, term: Term, neighbours: Sequence[Term]) -> Iterator[Bag]:
     """The rows of a run that match a value and none of its neighbours."""
+    # The interval of ``term`` minus those of its neighbours leaves at most three gaps; they are walked from left to
+    # right.
     start, end = search.span(run, term)
     spans = [search.clipped(run, neighbour, start, end) for neighbour in neighbours] if start < end else []
     for first, last in sorted(spans):

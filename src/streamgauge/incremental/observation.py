@@ -89,6 +89,7 @@ class PlanStep:
 
 def inputs(operator: Operator) -> Iterator[Operator]:
     """The inputs of an operator; shared operators are resolved to what they share."""
+    # Found by their interface: operators name their inputs differently, and a list would have to be kept up to date.
     for value in vars(operator).values():
         if isinstance(value, Tap | Shared) or (hasattr(value, "pull") and hasattr(value, "variables")):
             yield _source(value)
@@ -132,6 +133,8 @@ class PlanWatch:
             if not step.shared:
                 attributes = vars(step.operator)
                 self._own.append((step.operator, attributes.get("pull")))
+                # On the instance, not the class: other queries run operators of the same classes unwatched. An
+                # instance attribute may exist already (``LeafSource.pull``) and is then restored by ``stop``.
                 attributes["pull"] = partial(self._counted, step.operator.pull, step.counts)
         self._tree.watched = True
 
@@ -148,6 +151,7 @@ class PlanWatch:
     def _counted(self, pull: Callable[[], Bag], counts: OperatorCounts) -> Bag:
         """Pull an operator; the CPU time of its inputs is charged to them."""
         begin = self._clock()
+        # Pulls are nested. Each level collects the time of its inputs, which is subtracted from its own.
         self._below.append(0)
         change: Bag = {}
         try:

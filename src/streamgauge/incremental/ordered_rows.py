@@ -72,6 +72,8 @@ class BandSearch:
         self._limits = [
             (row_condition(limit.condition, names), (limit.left if left else limit.right) > 0) for limit in band.limits
         ]
+        # The sign with which a border moves when the probe grows: ``?v > ?w`` moves the border up, ``?v + ?w > 90``
+        # down.
         signs = {(limit.left if left else limit.right) > 0: -limit.left * limit.right for limit in band.limits}
         self._signs = signs.get(True, 1), signs.get(False, 1)
         ways = {rising for _, rising in self._limits}
@@ -90,6 +92,8 @@ class BandSearch:
             near = None if value is None else self._near(run, value)
             # The condition itself is asked where the interval ends, so rounding and mixed kinds cannot make it wrong.
             span = run.spans[probe] = self.searched(run.term, len(run.order), probe, near)
+            # Only for computed bands: if the values themselves are compared, the border is at the value, and nothing
+            # is to be learnt.
             if value is not None and not self.direct:
                 run.away = self._away(run, value, span, run.away)
         return span
@@ -115,6 +119,7 @@ class BandSearch:
         if self.way is None:
             start, end = self.span(run, probe)
             return start < end
+        # If all values above a matching one match too, some value matches if and only if the greatest does.
         term = run.term(-1 if self.way else 0)
         return all(holds((term, probe) if self._left else (probe, term)) for holds, _ in self._limits)
 
@@ -205,6 +210,7 @@ class OrderedRows:
             return False
         if self.search.way is None:
             return place_[1] in run.bags
+        # With one direction, every value beyond this one admits at least the same rows.
         return bool(place_[1] <= run.order[-1] if self.search.way else run.order[0] <= place_[1])
 
     def around(self, term: Term) -> list[Term] | None:
@@ -331,6 +337,7 @@ class ValueSpans:
         placed = [place(term, self._direct) for term in terms]
         if None in probe_places or None in placed or len({place_[0] for place_ in placed if place_}) > 1:
             return None
+        # A dict, since different terms may have the same value ("1" and "1.0"): one of them stands for all.
         order = dict(sorted(zip(placed, terms, strict=True), key=itemgetter(0)))
         at, spans = list(order.values()).__getitem__, [(0, 0)] * len(probes)
         near = (0, 0)
@@ -353,6 +360,7 @@ def pairs_within(
     ordered: defaultdict[Hashable, OrderedRows] = defaultdict(lambda: OrderedRows(search))
     for at, (key, term) in enumerate(rights):
         ordered[key].add((at,), 1, term)  # type: ignore[arg-type]
+    # Left rows with equal key and value meet the same right rows.
     known: dict[tuple[Hashable, Term], list[int]] = {}
     ones, others = list[int](), list[int]()
     for at, probe in enumerate(lefts):
@@ -363,6 +371,7 @@ def pairs_within(
             matching = known[probe] = [row[0] for bag in met for row in bag]  # type: ignore[misc]
         ones += [at] * len(matching)
         others += matching
+        # Checked as pairs are made: each probe adds at most all rows of its key.
         if len(ones) > limit:
             raise LargeJoinError(limit)
     return ones, others

@@ -50,6 +50,7 @@ class WindowPanes:
 
     def move(self, arrivals: Arrivals, horizon: int) -> bool:
         """Process a look: the arrivals since the last one, and a new horizon (ms); ``False`` if panes share terms."""
+        # Horizons are beginnings of windows, and a pane lies between two of them: it leaves as a whole.
         while self._panes and self._panes[0].time < horizon:
             self._count(self._panes.popleft(), -1)
         for _, group in groupby(arrivals, lambda arrival: self._begun(arrival[0])):
@@ -70,6 +71,7 @@ class WindowPanes:
         for match in self._matches:
             match.renew()
         bags, shared = [match.take() for match in self._matches], [match.shared() for match in self._matches]
+        # The triples belong to the content; the pane keeps solutions and shared terms only.
         self._parted.fill(())
         return JoinedPane(arrivals[0][0], size_of(arrivals), bags, shared)
 
@@ -87,6 +89,8 @@ class WindowPanes:
         for seen, shared in zip(self._seen, pane.shared, strict=True):
             for name, terms in shared.items():
                 known = seen.setdefault(name, set())
+                # No counts are needed: panes have no common terms at these variables, or they would have been given
+                # up.
                 (known.update if sign > 0 else known.difference_update)(terms)
         for change, bag in zip(self._bags, pane.found, strict=True):
             add_all(change, bag if sign > 0 else {row: -count for row, count in bag.items()})

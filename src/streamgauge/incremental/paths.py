@@ -74,6 +74,8 @@ class Reachability(Stateful):
             own, strange = _signed(self._same.pull())
             self._own.update(_nodes(own))
             self._own.difference_update(_nodes(strange))
+            # Whether a node is connected with itself by length zero depends on all three: it is a start, it is in the
+            # graph, and no cycle of edges leads back to it.
             touched = _nodes((*demanded, *dropped, *own, *strange))
         change: Bag = {}
         kept = self._effort.weight - 1  # each pair was looked at once
@@ -90,6 +92,7 @@ class Reachability(Stateful):
     def _place(self, touched: Iterable[Term], change: Bag) -> None:
         """Add the pairs of length zero of nodes that do not reach themselves over edges."""
         for node in touched if self._own or self._placed else ():
+            # Pairs are a set: a node on a cycle already has the pair with itself from its edges.
             placed = node in self._own and node in self._nodes.starts and node not in self._nodes.ends(node)
             if placed is not (node in self._placed):
                 (self._placed.add if placed else self._placed.discard)(node)
@@ -127,6 +130,7 @@ class PathSolutions:
         """The change of the solutions."""
         one, two = self._nodes
         pairs = self._pairs.pull()
+        # Two different variables: the pairs are the solutions.
         if self._at == [0, 1]:
             return pairs
         bag: Bag = {}
@@ -134,6 +138,7 @@ class PathSolutions:
             start, end = pair
             if (isinstance(one, str) and one != start) or (isinstance(two, str) and two != end):
                 continue
+            # ``?x :p* ?x`` asks for nodes that reach themselves.
             if one != two or start == end:
                 add(bag, tuple([pair[at] for at in self._at]), count)
         return bag

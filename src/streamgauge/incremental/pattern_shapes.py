@@ -94,8 +94,10 @@ class SharedSolutions:
         for constants, bag in asked:
             self._bags[constants[at]].append(bag)
         key = kind.keys[at]
+        # Only one constant becomes a variable; the others are the same in all patterns of the group.
         fixed = {Var(name): term for name, term in zip(kind.keys, asked[0][0], strict=True) if name != key}
         patterns = tuple(with_names(pattern, fixed) for pattern in kind.patterns)
+        # Without it, the join would also keep solutions of sensors that no query asks for.
         among = Call("IN", (Var(key), *dict.fromkeys(constants[at] for constants, _ in asked)))
         self.request = BgpRequest(graph, BGP(patterns), (*kind.conditions, among), (key, *kind.output))
 
@@ -134,6 +136,7 @@ def _is_sharable(request: BgpRequest) -> bool:
 def _differing(members: Sequence[_Asked]) -> Iterator[tuple[int, list[_Asked]]]:
     """Groups of patterns of one shape that differ in one constant, an IRI, with its position."""
     places = [[constants[at] for constants, _ in members] for at in range(len(members[0][0]))]
+    # IRIs only: a pattern matches a literal by term, whereas IN compares values, so "1" would match "01".
     iris = [at for at, terms in enumerate(places) if all(map(_is_iri, terms))]
     if len(members) < 2 or not iris:
         return

@@ -109,6 +109,8 @@ def plan_all(requests: Sequence[BgpRequest]) -> list[PlannedBgp]:
     ways: dict[tuple[object, object], set[TripleRelation]] = {}
     for relation in chain.from_iterable(plan_.relations for plan_ in planned):
         ways.setdefault((relation.constants, relation.equal), set()).add(relation)
+    # A relation is an index that every triple enters. Ten thresholds on one value would be ten indexes, so they become
+    # one relation without conditions.
     several = {relation for relations in ways.values() if len(relations) > 1 for relation in relations}
     return [
         plan(request.bgp, request.conditions, frozenset(request.conditions))
@@ -144,11 +146,13 @@ def plan(bgp: BGP, conditions: Sequence[Expression], late: frozenset[Expression]
     Conditions in ``late`` are tested while joining.
     """
     patterns = tuple(nodes_of(triple) for triple in bgp.patterns)
+    # Conditions on one variable belong to the relation: a triple that fails them is never stored.
     single = [condition for condition in conditions if len(variables_of(condition)) == 1 and condition not in late]
     rest = tuple(condition for condition in conditions if condition not in single)
     shapes = [_relation(nodes, single) for nodes in patterns]
     relations = tuple(dict.fromkeys(shapes))
     relation_of = tuple(relations.index(shape) for shape in shapes)
+    # One plan per pattern, because a triple that enters may match any of them, and the join starts from it.
     plans = tuple(_plan(first, patterns, relations, relation_of) for first in range(len(patterns)))
     return PlannedBgp(patterns, relations, relation_of, rest, plans)
 
@@ -199,6 +203,7 @@ def _plan(
     bound = _names(patterns[first])
     left = [index for index in range(len(patterns)) if index != first]
     while left:
+        # Greedy, and fixed when the query is compiled. A product comes only where nothing connected is left.
         chosen = max(left, key=lambda index: _boundness(patterns[index], relations[relation_of[index]], bound))
         left.remove(chosen)
         columns = relations[relation_of[chosen]].columns
@@ -238,6 +243,7 @@ def _parts(bgp: BGP, tied: Callable[[TriplePattern, TriplePattern], bool]) -> li
     """The components of the triple patterns under the relation ``tied``."""
     parts: list[list[TriplePattern]] = []
     for triple in bgp.patterns:
+        # A triple may tie parts that were separate so far; they become one.
         met = [part for part in parts if any(tied(triple, other) for other in part)]
         parts = [part for part in parts if part not in met]
         parts.append([*(other for part in met for other in part), triple])
@@ -293,6 +299,8 @@ def _witnesses(
             expression_variables(condition) for condition in conditions if not expression_variables(condition) <= own
         ]
         visible = shown.union(_all_of(other for other in parts if other is not part), *read)
+        # A part may become EXISTS if others bind all of its variables that are visible, and if without it the rest
+        # does not fall apart into a product.
         if rest and own & visible <= _all_of(rest) and _pieces(rest) <= _pieces(kept):
             kept, parted = rest, [*parted, part]
     return kept, parted
@@ -354,12 +362,15 @@ def semijoined(right: al.Pattern, left: Sequence[al.TriplePattern], counted: boo
     the variables of ``left``.
     """
     block = _block(right)
+    # A constant of its own already keeps the right side small.
     if block is None or any(map(_is_bound, block.patterns)):
         return right
     more = _pruned(_connected(block, left), set(al.pattern_variables(block)))
     if not any(map(_is_bound, more)) or len(block.patterns) + len(more) > MAX_SHARED_PATTERNS:
         return right
     whole = _with_block(right, al.BGP((*block.patterns, *more)))
+    # Distinct restores the multiplicities: solutions of triple patterns over a set of triples are a set, and joining
+    # with the left patterns may only have repeated them.
     return al.Distinct(al.Project(whole, al.pattern_variables(block))) if counted else whole
 
 
@@ -412,5 +423,6 @@ def _connected(block: al.BGP, left: Sequence[al.TriplePattern]) -> list[al.Tripl
 
 def _is_bound(pattern: al.TriplePattern) -> bool:
     """Whether the subject or object is a constant other than a class."""
+    # A class hardly restricts: most subjects of a stream may be of it.
     is_class = pattern.predicate == RDF_TYPE
     return isinstance(pattern.subject, str) or (isinstance(pattern.object, str) and not is_class)

@@ -108,6 +108,8 @@ class Triples:
 
     def _instances(self, before: int, after: int) -> range:
         """The numbers of the copies that are added or removed; without blank nodes, all copies count as one."""
+        # Each copy of a solution makes a blank node of its own (SPARQL 1.1, 16.2.1), so two equal solutions are two
+        # triples.
         if self._blank:
             return range(min(before, after), max(before, after))
         return range(1) if bool(before) != bool(after) else range(0)
@@ -249,6 +251,8 @@ class Ranking(Stateful):
     def change(self, delta: Bag) -> Bag:
         """The change of the range; removals are applied first."""
         self._effort.spend(sum(map(abs, delta.values())))
+        # Building a sorted list from all rows at once is much cheaper than inserting them one by one, and nothing is
+        # shown yet.
         if not self._places and all(count > 0 for count in delta.values()):
             return self._begun(delta)
         change: Bag = {}
@@ -274,6 +278,7 @@ class Ranking(Stateful):
     def _placed(self, rows: Sequence[Row]) -> list[Place]:
         """The places of rows."""
         columns = [_keys(values.values(rows), down) for values, down in self._keys]
+        # None and str have no order in Python. The row itself follows, so that unbound and "" stay different.
         texts = [row if None not in row else tuple(cell or "" for cell in row) for row in rows]
         return list(zip(*columns, texts, rows, strict=True))
 
@@ -297,6 +302,7 @@ class Ranking(Stateful):
         after = solutions[0] if solutions else None
         if not solutions:
             del self._solutions[row]
+        # Only the first place of a distinct row is shown; others come and go unnoticed.
         if before != after:
             yield from () if before is None else self._leave(before)
             yield from () if after is None else self._enter(after)
@@ -305,8 +311,11 @@ class Ranking(Stateful):
         """Insert a place; yields the rows that cross the ends of the range."""
         at, first, end = self._places.bisect_left(place), self._first, self._end
         self._places.add(place)
+        # Behind the range, or the range is empty (LIMIT 0).
         if end is not None and (at >= end or first >= end):
             return
+        # Ahead of the range, all rows move back by one, and the row that now stands first enters; within it, the row
+        # itself does.
         if max(at, first) < len(self._places):
             yield self._places[max(at, first)], 1
         if end is not None and end < len(self._places):
@@ -315,6 +324,7 @@ class Ranking(Stateful):
     def _leave(self, place: Place) -> Iterator[tuple[Place, int]]:
         """Delete a place; yields the rows that cross the ends of the range."""
         at, first, end = self._places.bisect_left(place), self._first, self._end
+        # Read before the deletion: afterwards the positions are those of other rows.
         if end is None or (at < end and first < end):
             if max(at, first) < len(self._places):
                 yield self._places[max(at, first)], -1

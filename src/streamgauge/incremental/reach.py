@@ -29,6 +29,7 @@ Edge: TypeAlias = tuple[Term, Term]
 Edges: TypeAlias = dict[Term, set[Term]]
 Reached: TypeAlias = set[Term] | frozenset[Term]
 _NOWHERE: Final = frozenset[Term]()
+# Greater than any number of a node, so that nodes of finished components never pop a border (see ``components``).
 _COMPLETE: Final = 1 << 62
 
 
@@ -59,6 +60,7 @@ class EdgeIndex:
         sides = (({source}, self.forward), ({target}, self.backward))
         waiting: list[AbstractSet[Term]] = [{source}, {target}]
         while waiting[0] and waiting[1]:
+            # The smaller frontier: a hub on one side is not expanded while the other side has few nodes.
             at = int(len(waiting[1]) < len(waiting[0]))
             (seen, edges), (other, _) = sides[at], sides[1 - at]
             fresh = set[Term]().union(*[edges.get(node, _NOWHERE) for node in waiting[at]])
@@ -124,6 +126,7 @@ class ReachedNodes:
         """The ends of a start in a set that it does not share."""
         ends = self._ends.get(start)
         if not isinstance(ends, set):
+            # Starts of one component share a frozenset (``_joined``), which is copied when the first of them changes.
             ends = self._ends[start] = set(ends or ())
         return ends
 
@@ -202,7 +205,11 @@ class ReachedNodes:
 
     def _again(self, came: Collection[Edge], gone: Collection[Edge]) -> None:
         """Apply many changes of edges: recompute all starts that could, or can, reach one of them."""
+        # With the new and the old edges together, so that starts are found that lose an end as well as those that gain
+        # one.
         self.edges.add(came)
+        # With the new and the old edges together, so that starts are found that lose an end as well as those that gain
+        # one.
         behind = self._behind({source for source, _ in (*came, *gone)}, {})
         for node in behind:
             self._effort.spend(1)
@@ -256,6 +263,7 @@ class ReachedNodes:
                 self._effort.spend(1 + len(self._ends[node]))
                 continue
             self._effort.spend(1 + len(fresh))
+            # A copy: ``forward`` holds the set itself.
             fresh = fresh - reached
             reached |= fresh
             waiting += fresh
@@ -301,6 +309,7 @@ class Components:
     """The strongly connected components behind the heads of deleted edges, in topological order."""
 
     def __init__(self, heads: Iterable[Term], edges: EdgeIndex, effort: EvaluationBudget) -> None:
+        # Components come in reverse topological order; reversed, each is decided before those that it leads to.
         self._members = list(components(heads, edges.forward, effort))[::-1]
         self._place = {node: place for place, members in enumerate(self._members) for node in members}
         self._edges, self._effort = edges, effort
@@ -317,6 +326,7 @@ class Components:
                 continue
             lost.update(self._members[place])
             for node in self._members[place]:
+                # Each component that it leads to has lost an edge from here and needs another support.
                 for further in forward.get(node, _NOWHERE):
                     if (next_ := place_of[further]) not in queued:
                         queued.add(next_)
@@ -379,11 +389,13 @@ def components(roots: Iterable[Term], edges: Edges, effort: EvaluationBudget) ->
                     borders.append(end)
                     opened.append(end)
                     break
+                # An edge back to a node that is still open: everything above it on the stack is in its component.
                 while number[borders[-1]] > seen:
                     borders.pop()
             else:
                 waiting.pop()
                 effort.spend(1)
+                # No edge led back beyond this node: it is the first one of its component.
                 if borders[-1] == node:
                     borders.pop()
                     members = [opened.pop()]

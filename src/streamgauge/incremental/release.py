@@ -27,9 +27,11 @@ def let_go(tables: Iterable[object]) -> None:
 def _empty(table: dict[Any, Any]) -> None:
     """Move the rows to a list and free it from its end in chunks, which is far cheaper than popping one by one."""
     values: list[Any] = []
+    # One value tells the kind of table: bags have numbers, tables of bags have dicts.
     if not all(isinstance(value, int) for value in islice(table.values(), 1)):
         values += table.values()
         let_go([value for value in values if isinstance(value, dict) and len(value) > PIECE])
+    # Copying references is fast and frees nothing; ``clear`` then drops only references that the list still holds.
     rows = list(table)
     table.clear()
     while rows:

@@ -122,13 +122,18 @@ def closed(pattern: al.Pattern, outer: Names) -> bool:
         case al.Values():
             return True
         case al.Slice():
+            # LIMIT cuts after substitution, so a slice that shares a variable is another slice for each outer
+            # solution.
             return not scope(pattern) & outer
         case al.Join(left=left, right=right) | al.Union(left=left, right=right):
             return closed(left, outer) and closed(right, outer)
         case al.LeftJoin(left=left, right=right, condition=condition):
+            # In an OPTIONAL, substitution decides whether the right side matches. Afterwards it is too late: the left
+            # row would have been kept or dropped by other matches.
             taken = mentions(right) | (reads(condition) if condition is not None else frozenset())
             return closed(left, outer) and closed(right, outer) and taken & outer <= bound(left)
         case al.Minus(left=left, right=right):
+            # A substituted variable is no longer a variable that both sides of a MINUS share.
             return closed(left, outer) and not mentions(right) & outer
         case al.Filter(condition=condition, pattern=inner):
             return closed(inner, outer) and reads(condition) & outer <= bound(inner)
@@ -138,6 +143,8 @@ def closed(pattern: al.Pattern, outer: Names) -> bool:
         case al.Project(pattern=inner, variables=variables):
             return closed(inner, outer & frozenset(names_of(variables)))
         case al.Group(pattern=inner, keys=keys):
+            # Substitution restricts the rows that are aggregated; joining afterwards is the same only if the variable
+            # is a key.
             kept = outer & scope(pattern)
             return kept <= {var.name for var, key in keys if var == key} & bound(inner) and closed(inner, kept)
         case _:
@@ -217,6 +224,7 @@ class Normaliser:
     def _negated(
         self, subject: al.Node, path: al.NegatedSet, end: al.Node, graph: al.Node | None
     ) -> Iterator[al.Pattern]:
+        # ``!()`` has neither and matches every predicate forwards.
         if path.forward or not path.backward:
             yield self._other_than(subject, path.forward, end, graph)
         if path.backward:
@@ -385,6 +393,7 @@ class _GraphPush:
             return al.Extend(pushed, name, own)
         if name.name not in bound(inner):
             raise UnsupportedError(f"GRAPH ?{name.name} whose group may bind ?{name.name}: use another variable in it")
+        # The group binds the variable itself: its solutions must agree with the name of the graph.
         return al.Filter(al.Call("SAMETERM", (name, own)), pushed)
 
     def _named(self, name: Term, inner: al.Pattern) -> al.Pattern:
@@ -392,7 +401,9 @@ class _GraphPush:
         pushed = self.push(inner, name)
         if needs_triple(inner):
             return pushed
+        # Without a triple pattern nothing inside would fail in a graph that does not exist, so its name is looked up.
         own = self._own()
+        # Without a triple pattern nothing inside would fail in a graph that does not exist, so its name is looked up.
         return al.Join(al.Join(_names(own), al.Values((own,), ((name,),))), pushed)
 
     def _own(self) -> al.Var:

@@ -28,6 +28,7 @@ class Merge:
 
     def __init__(self, left: Operator, right: Operator) -> None:
         shared = [name for name in left.variables if name in right.variables]
+        # Columns that may be unbound cannot be part of the key: an unbound one is compatible with every value.
         certain = [name for name in shared if name in left.certain and name in right.certain]
         self.variables = (*left.variables, *(name for name in right.variables if name not in shared))
         self.left_key = picker(left.variables, certain)
@@ -54,6 +55,7 @@ class Merge:
 
     def indexes(self, band: Band | EqualTerms | None = None) -> tuple[Index, Index]:
         """The indexes of both sides; those of the condition unless columns are loose."""
+        # Loose columns decide the index, so a condition is not indexed as well; it is still tested on each pair.
         if self.loose:
             lefts, rights = zip(*self.loose, strict=True)
             return LooseIndex(self.left_key, lefts, rights), LooseIndex(self.right_key, rights, lefts)
@@ -100,6 +102,7 @@ class JoinRows(TwoSided):
         change: Bag = {}
         left, right = self._left.pull(), self._right.pull()
         if self._crosses:
+            # Charged ahead: a product is as large as its sides say, and the budget should end it before memory does.
             self._spend(len(left) * len(self._rights) + len(right) * (len(self._lefts) + len(left)))
         for row, count in left.items() if self._rights else ():
             for rights in self._rights.meeting(self._lefts.key(row), row):

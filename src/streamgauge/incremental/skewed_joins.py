@@ -44,6 +44,8 @@ class TripleTable:
     @property
     def by_object(self) -> bool:
         """Whether the key is the object alone, which many triples may share."""
+        # Subjects rarely have many triples of one predicate, objects (rooms, classes) often do; only these are checked
+        # for skew.
         return self.bound == (2,) != self.relation.columns
 
     def triples(self) -> Iterator[Triple]:
@@ -161,6 +163,8 @@ class SkewedJoins:
 
     def _look(self) -> None:
         indexes = [] if self.woken else [table.index for table in self._joins.tables if table.by_object]
+        # The next look at the indexes comes after as many triples as they have keys, so that looking costs O(1) a
+        # triple.
         self._next = self._entered + FEW_ROWS + sum(map(len, indexes))
         if any(len(values) > FEW_ROWS for index in indexes for values in index.values()):
             self._wake()
@@ -177,6 +181,7 @@ class SkewedJoins:
         self._operator = BandJoin(sides[0], sides[1], parts.band, kept, EvaluationBudget(), parts.late)
         self._join = Pick(self._operator, self._output)
         self._joins.enter(joins)
+        # The first pull finds everything that the first plan has emitted, and is dropped.
         self._join.pull()
         self._bags += self._waiting
 

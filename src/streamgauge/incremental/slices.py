@@ -70,6 +70,7 @@ class PartedRanking:
         for key, own in deltas.items():
             ranking = self._rankings.get(key) or self._rankings.setdefault(key, self._make())
             add_all(change, ranking.change(own))
+            # Outer solutions come and go; a ranking without rows is forgotten with its key.
             if not ranking.held:
                 del self._rankings[key]
         return change
@@ -92,6 +93,8 @@ def ranked_rows(
         return RankedRows(build(kept.pattern, wanted(kept)), cut, len(names), effort)
     shown = (domain.key, *dict.fromkeys((*names, *domain.variables)))
     hidden = [name for name in wanted(kept) if name not in names]
+    # A variable that only ORDER BY reads is not projected, so inside EXISTS it is not the outer variable of the same
+    # name.
     own = {al.Var(name): al.Var(f"{name}.own") for name in hidden}
     kept, cut = with_names(kept, own), replace(cut, keys=with_names(cut.keys, own))
     columns = (*shown, *(f"{name}.own" for name in hidden))

@@ -80,6 +80,7 @@ class SnapshotContents(JoinPool):
 
     def bind(self, graph: Term | None, content: "WindowContent") -> None:
         """Register a content of a graph (``None``: the default graph), which is read at each look."""
+        # Once: further contents belong to the same patterns.
         for request, bag in self.leaves if not self._matches else ():
             parted = self._parted.setdefault(request.graph, Parted())
             self._matches[id(bag)] = Matches(plan(request.bgp, request.conditions), request.output, parted)
@@ -161,6 +162,7 @@ class Snapshots(KeptAnswer):
             return partial(contents.taken, self._only)
 
         super().__init__(form, leaf, empty_aggregate, names, ranked=ranked)
+        # The first pull, made by the base class, has left rows over nothing in the operators.
         self.tree.forget()
         self._contents = contents
 
@@ -170,6 +172,7 @@ class Snapshots(KeptAnswer):
 
     def delta(self) -> Bag:
         """The change of the answer since the last call: its difference to the previous answer, which is stored."""
+        # Operators keep nothing between looks, so a change is the difference of two whole answers.
         before, self._shown = self._shown, self.answer()
         return difference(self._shown, before)
 
@@ -182,6 +185,7 @@ class Snapshots(KeptAnswer):
 
     def rows(self) -> tuple[Row, ...]:
         """Evaluate, once per look: the rows, repeated by multiplicity."""
+        # Rows of a lone pattern need no bag; while watched they pass the operator, or its counts would stay 0.
         if not self.tree.is_leaf or self.tree.watched:
             return repeated(self.answer().items())
         return tuple(self._contents.rows(self._only))
@@ -234,6 +238,7 @@ class Parted:
             self._parts[None].extend(chain.from_iterable(graphs))
         put_of = {predicate: part.append for predicate, part in self._parts.items() if predicate is not None}.get
         for graph in graphs:
+            # Already by predicate since it was gathered at a cut; whole lists are appended instead of single triples.
             if isinstance(graph, PartedTriples):
                 for predicate, triples in graph.parts.items():
                     self._parts[predicate].extend(triples)
@@ -254,6 +259,7 @@ class Parted:
         if self._numbers is not None and len(output) == 1:
             return self._numbers.bag(table.columns[output[0]]) if table.size else {}
         rows = self.rows(table, output)
+        # Usually there are no duplicates, and fromkeys alone is enough.
         bag = dict.fromkeys(rows, 1)
         return bag if len(bag) == len(rows) else dict(Counter(rows))
 
@@ -331,6 +337,7 @@ class _Joining:
         """Join everything to a table, with the columns of the output."""
         while self.waiting and table.size:
             chosen = self._cheapest(table)
+            # A side that multiplies is first reduced by those that join it without growth, as a bushy plan would.
             if table.grown(*chosen) > max(table.size, chosen[1].size):
                 chosen = self._apart(chosen, table)
             self._join(table, chosen, ())

@@ -73,6 +73,7 @@ class SpanJoins:
 
     def _needs(self, plan: JoinPlan) -> list[frozenset[str]]:
         """The variables that are still needed after each step of a plan."""
+        # Backwards through the plan: a column is dropped after the last step that reads it.
         needed = [frozenset((_ORIGIN, *self._output)).union(*[condition.names for condition in self._late])]
         for step in reversed(plan.steps):
             needed.append(needed[-1].union(self._planned.names(step.pattern)))
@@ -87,6 +88,7 @@ class SpanJoins:
             births = self._spans[plan.pattern].births(places)
             at = births - first
             horizons = looks.horizons[at]
+            # A triple that has left by the first look that could see it begins no solution.
             there = self._spans[plan.pattern].lasts(places) >= horizons
             # Patterns ahead of the triple's own may only use older spans, those behind it also spans of the same look:
             # a solution whose triples were born at one look is found from the first of its patterns alone.
@@ -94,6 +96,7 @@ class SpanJoins:
             for part in self._in_parts(plan, places[there], at[there], bounds):
                 moves.append(part)
                 rows += len(part.at)
+                # Checked per part and not at the end, so that a bad join is given up after the first parts.
                 if self._made > WASTED_ROWS * (COLUMNAR_CHANGE + triples + rows):
                     raise WastefulError
         return self._together(moves)
@@ -111,6 +114,7 @@ class SpanJoins:
 
     def alive(self, number: int, horizon: int) -> SolutionMoves:
         """The solutions just before a look, given the horizon (ms) of the look before it."""
+        # Any plan finds all solutions that are alive; one is enough.
         plan = self._planned.plans[0]
         places = self._spans[plan.pattern].alive(number, horizon)
         born, ends = np.full(len(places), number), np.full(len(places), horizon)

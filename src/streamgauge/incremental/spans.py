@@ -19,6 +19,8 @@ from streamgauge.incremental.budget import LARGEST, LargeJoinError
 from streamgauge.incremental.crossovers import FEW_ROWS, SPARSE
 from streamgauge.incremental.term_ids import Ids, Places
 
+# 2**64 divided by the golden ratio: Fibonacci hashing (Knuth, The Art of Computer Programming 3, 6.4). Ids are small
+# and dense, and the product spreads them over the upper bits, of which the key is taken.
 _ODD: Final = np.uint64(0x9E3779B97F4A7C15)
 _HALF: Final = np.uint64(32)
 
@@ -50,6 +52,8 @@ class KeyTable:
     def rows(self, keys: Ids) -> tuple[Places, Places]:
         """The matches of keys and rows: the position of each key, repeated once per row, and the rows."""
         counts = self._counts[keys]
+        # A worked example: keys with 2 and 3 rows that start at 10 and 40. The shifts are 10 - 0 and 40 - 2, repeated
+        # as 10 10 38 38 38; plus 0 1 2 3 4 this is 10 11 40 41 42, the positions of all rows without a loop.
         shift = self._starts[keys] - (np.cumsum(counts) - counts)
         rows: Places = self._order[np.repeat(shift, counts) + np.arange(int(counts.sum()))]
         return np.repeat(np.arange(len(keys)), counts), rows
@@ -167,6 +171,7 @@ class TripleSpans:
 
     def born(self, first: int, until: int) -> Places:
         """The places of the spans born at looks ``first`` to ``until`` (exclusive)."""
+        # Ascending, since spans are appended in order of birth.
         known = self._births[self.begin - self._base : self.end - self._base]
         ends = known.searchsorted([first, until]) + self.begin
         return np.arange(ends[0], ends[1])
@@ -209,6 +214,7 @@ class TripleSpans:
         """
         if not len(births):
             return
+        # Observations usually have a subject each; then no sort by three columns is needed.
         if self._all_differ(columns):
             kept = self._extended(columns, limits, times)
             if not kept.all():
@@ -238,6 +244,7 @@ class TripleSpans:
     def _all_differ(self, columns: Sequence[Ids]) -> bool:
         """Whether the first column alone shows that all triples differ."""
         places = np.arange(len(columns[0]), dtype=np.int32)
+        # Uninitialised: only slots that were written are read.
         row = np.empty(self._terms, np.int32)
         row[columns[0]] = places
         return bool((row[columns[0]] == places).all())
@@ -245,6 +252,7 @@ class TripleSpans:
     def _extended(self, columns: Sequence[Ids], limits: Places, lasts: Places) -> npt.NDArray[np.bool_]:
         """Extend the live spans of triples that arrive again; returns which triples begin a new span."""
         starts = np.ones(len(lasts), np.bool_)
+        # Ids grow in order of first use, so a triple whose first term is newer than all before cannot have a span.
         rows = np.flatnonzero(columns[0] < self._seen)
         if len(rows):
             which, places = self.pairs({at: column[rows] for at, column in enumerate(columns)})
@@ -268,6 +276,7 @@ class TripleSpans:
             before[at] = index.add(index.keys([self._cells[column][at] for column in bound]), places)
         self.end += len(births)
         crowded = [bound for bound, (index, _) in self._indexes.items() if index.crowded(len(self))]
+        # Rebuilt on next use with more bits; until then nobody pays for an index that is no longer asked for.
         for bound in crowded:
             del self._indexes[bound]
 
@@ -307,6 +316,7 @@ class TripleSpans:
             which, places = self._chained(bound, hashed, index, before, limit)
         else:
             which, places = self._sorted_pairs(bound, hashed, limit)
+        # Collisions give candidates with other terms.
         if index.hashed:
             same = np.logical_and.reduce([self.cells(at, places) == terms[which] for at, terms in keys.items()])
             which, places = which[same], places[same]

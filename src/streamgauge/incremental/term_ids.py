@@ -26,6 +26,7 @@ class TermIds:
     def __init__(self) -> None:
         self.turn = 0
         self._ids = NumberedTerms()
+        # Weak: what the contents let go of must not keep its terms alive.
         self._pieces: WeakSet[IdTriples] = WeakSet()
         self._given: list[Term] = []
         self._own: Ids = np.empty(0, np.int32)
@@ -67,6 +68,8 @@ class TermIds:
 
     def of_batch(self, batch: ElementBatch) -> "IdTriples":
         """The triples of a batch; ids of its terms are looked up once while batches share their list."""
+        # By identity: batches of one reader share a growing list of terms, whose ids are extended instead of looked up
+        # again.
         if batch.terms is not self._given:
             self._given, self._own = batch.terms, np.empty(0, np.int32)
         if len(self._own) < len(batch.terms):
@@ -95,6 +98,8 @@ class TermIds:
     @property
     def full(self) -> bool:
         """Whether a third of the terms may be unused."""
+        # Compared with the number that was in use after the last renumbering, so that renumbering costs O(1) a new
+        # term.
         return 2 * len(self.terms) > 3 * self._least + 2 * SPARE_TERMS
 
     def forget(self) -> None:
@@ -105,6 +110,7 @@ class TermIds:
         for piece in self._pieces:
             used[piece.ids] = True
         used[self._own] = True
+        # The new id of a used term is the number of used terms before it, so order is kept.
         numbers = np.cumsum(used, dtype=np.int32) - 1
         for piece in self._pieces:
             piece.ids = numbers[piece.ids]
@@ -136,6 +142,7 @@ class IdTriples(Sequence[Triple]):
 
     __hash__ = object.__hash__
 
+    # By identity, as needed for the WeakSet; comparing contents would decode all triples.
     def __eq__(self, other: object) -> bool:
         return self is other
 

@@ -48,6 +48,7 @@ class WindowColumns:
 
         ``False`` if joins are wasteful: then the arrivals are only added.
         """
+        # Arrivals enter before the solutions that end are looked for: a triple that arrives again extends its span.
         self._enter(arrivals, self.horizon)
         looks = ConsecutiveLooks(*(np.array([bound], np.int64) for bound in (self.number, horizon, self.horizon)))
         moves = self._moves(looks, size_of(arrivals))
@@ -87,6 +88,7 @@ class WindowColumns:
             begun = [joins.beginning(looks, triples) for joins, _ in self._joins]
         except WastefulError:
             return None
+        # Nothing can end at a look whose horizon did not move.
         at = np.flatnonzero(looks.before < looks.horizons)
         ended = [self._ending(joins, looks, at) for joins, _ in self._joins]
         return [(bag, begins, ends) for (_, bag), begins, ends in zip(self._joins, begun, ended, strict=True)]
@@ -113,6 +115,8 @@ class WindowColumns:
         left.update({row: -count for row, count in bag.items()})  # gone before columns were begun, without a report
         bag.clear()
         at = np.flatnonzero(looks.before < horizons)
+        # Ends matter only where something begins at the same time (it is not new then), and at the last time, which
+        # the next batch may continue.
         at = at[np.isin(times[at], np.append(times[begins.at], times[-1]))]
         ends = self._ending(joins, looks, at)
         gone = Counter(zip(times[ends.at].tolist(), self._rows(ends), strict=True))
@@ -156,6 +160,7 @@ class WindowColumns:
         self.number, self.horizon = number, horizon
         ids, spans = self._conditions.ids, list(self._spans.values())
         if ids.full:
+            # The spans hold ids outside of any piece; without these pieces their terms would be dropped.
             masks = [ids.holding(span.numbers()) for span in spans]
             ids.forget()
             for span, piece in zip(spans, masks, strict=True):
