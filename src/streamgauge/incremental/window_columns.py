@@ -127,6 +127,8 @@ class WindowColumns:
             return rows
         new = []
         for tick, row in rows:
+            # Each end at this time cancels one beginning of the same row: the row did not go in between, as far as
+            # anybody can see.
             gone[int(times[tick]), row] -= 1
             if gone[int(times[tick]), row] < 0:
                 new.append((tick, row))

@@ -79,6 +79,7 @@ class WindowJoins(JoinPool):
     def look(self) -> None:
         """Begin a look: queries are evaluated one after the other, and triples stay as they are meanwhile."""
         self.pull.begin()
+        # One pull number for all queries of the look: what several of them read is pulled by the first one.
         self.pull.together = True
 
     def release(self) -> None:
@@ -124,6 +125,8 @@ class WindowJoins(JoinPool):
         if graph not in self._joins:
             self._joins[graph] = self._generated(graph)
             if graph is None:
+                # After the joins exist, so that static triples pass through them like any others, and before any
+                # element.
                 self.feeds(None)[0](self._static)
         joins = self._joins[graph]
         if not joins:
@@ -140,6 +143,8 @@ class WindowJoins(JoinPool):
         if parts is not None:
             skewed = self._skewed[id(leaves[0][1])] = SkewedJoins(*leaves[0], parts, _joined, self._bags)
             return [skewed]
+        # A pattern with a variable predicate admits every triple; compiled together with others it would take from
+        # them the dispatch by predicate.
         open_ = [leaf for leaf in leaves if _is_open(leaf[0])]
         groups = [[leaf for leaf in leaves if leaf not in open_], *([leaf] for leaf in open_)]
         return [_joined(group) for group in groups if group]
@@ -160,6 +165,7 @@ def _one(feeds: Sequence[Callable[[Iterable[Triple]], None]]) -> Feed:
         return feeds[0]
 
     def feed(triples: Iterable[Triple]) -> None:
+        # An iterator would be empty for the second function.
         graph = tuple(triples)
         for one in feeds:
             one(graph)
@@ -266,6 +272,7 @@ class _Handler:
         self._name, self._relations, self._alike, self._paths = name, relations, alike, paths
         self._module = Module(dict(names))
         self._predicates = [relation.constants[1] for relation in relations]
+        # An estimate of generated lines: two for each step, six for each solution's row and count.
         joins = [2 * len(plan.steps) + 6 * len(leaf) for leaf in alike for plan in leaf[0].planned.plans]
         self._parted = sum(joins) + 6 * len(paths) > PIECE and None not in self._predicates
         self._skip = "return" if self._parted else "continue"
@@ -301,6 +308,8 @@ class _Handler:
 
     def _handle(self, relations: Sequence[int]) -> None:
         """Admit the triple to its relations, count its copies, maintain the indexes, join."""
+        # With several relations of one predicate a triple may be in some of them only, so no single index knows its
+        # copies.
         guarded = len(relations) > 1
         self._admit(relations, guarded)
         own = [] if guarded else [path for path in self._paths if path.relation == relations[0]]
@@ -308,6 +317,8 @@ class _Handler:
         self._count(first)
         rest = [path for path in self._paths if path != first or self._name == "leave"]
         blocks: list[Callable[[int], None]] = [partial(self._keep_indexes, rest), self._join_all]
+        # Entering: indexes first, then joins, so that a triple finds itself. Leaving is the mirror image: it still
+        # finds itself.
         for block in reversed(blocks) if self._name == "leave" else blocks:
             for relation in relations:
                 with self._module.collected() as operations:
@@ -370,6 +381,7 @@ class _Handler:
         if key is None:
             self._statements(f"{index}.remove({value})")
             return
+        # A set that has shrunk to one value stays a set: values that come and go would convert it to and fro.
         self._statements(f"x = {index}[{key}]", f"if len(x) > 1: x.remove({value})", f"else: del {index}[{key}]")
 
     def _keep_indexes(self, paths: Sequence[Path], relation: int) -> None:

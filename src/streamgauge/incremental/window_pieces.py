@@ -69,6 +69,8 @@ class WindowBegins:
 
     def __init__(self, window: Window, *, right_closed: bool, partial_head: bool) -> None:
         self._slide = window.slide
+        # Under (o, c] an arrival at a border belongs to the window that ends there, so for whole milliseconds each
+        # window begins one later. With partial heads, windows that began before t0 close too.
         self._offset = int(right_closed) - (window.size if partial_head else 0)
 
     def last(self, time: int, t0: int) -> int:
@@ -77,4 +79,5 @@ class WindowBegins:
 
     def following(self, time: int, t0: int) -> int:
         """The next beginning, or an earlier time at which a piece is due."""
+        # More often than windows begin, so that a long slide does not keep all elements of it unpartitioned.
         return min(self.last(time, t0) + self._slide, time + max(self._slide // PIECES, 1))

@@ -83,6 +83,8 @@ class Latest:
     ) -> None:
         self._enter, self._leave, self._predicates, self._rows = enter, leave, predicates, rows
         self._told = enter is not unheard
+        # Arrivals by time with their number: when the latest one leaves, the time falls back to the latest that is
+        # left.
         self._held: dict[Triple, tuple[dict[int, int], list[Triple]]] = {}
 
     def came(self, time: int, triples: Iterable[Triple]) -> None:
@@ -157,6 +159,7 @@ class SetChanges:
             copies[triple] = had + 1
             if had:
                 continue
+            # It left since the last look and is back: no change.
             if triple in lost:
                 lost.discard(triple)
             else:
@@ -234,6 +237,7 @@ def change_detector(queries: Sequence[ContinuousQuery], semantics: Semantics) ->
 
 def _tells(query: ContinuousQuery, semantics: Semantics) -> bool:
     """Whether the output changes only with the set of triples."""
+    # Rstream sends the whole answer at every report that is due, so whether one is due has to be exact.
     deltas = (query.r2s or semantics.r2s) is not R2S.RSTREAM
     return deltas and not reads_time(query.form) and not _samples(query.form)
 
@@ -260,6 +264,8 @@ class WindowContent:
         """Triples that arrived before this time (ms) have left."""
         self._waiting: list[tuple[int, Sequence[Triple], int | None]] = []
         self._ends: list[tuple[int, int, Arrival]] = []
+        # Arrivals with an end leave in another order than they came. They keep their places, since a count-based
+        # window counts ended triples, and are skipped by number.
         self._running: set[int] = set()
         self._numbers = count(1)
         self._ended = 0
@@ -270,6 +276,7 @@ class WindowContent:
     def feed(self, enter: Feed, leave: Feed) -> None:
         """Set the functions for triples that enter and leave."""
         self._enter, self._leave = enter, leave
+        # Nobody asks which triples leave, so they need not be listed.
         self._unheard = leave is unheard and not isinstance(self._changes, SetChanges) and self._latest is None
 
     def fresh(self, whole: bool = False) -> list[tuple[int, Sequence[Triple]]]:
@@ -336,6 +343,7 @@ class WindowContent:
         first = begun(live[-1][0])
         for _ in range(len(live) - self._taken):
             last = live.pop()
+            # Beyond the beginning of a window, or merged before: the piece ends here.
             if last[0] < first or not isinstance(last[1], tuple):
                 live.append(last)
                 break
@@ -379,6 +387,7 @@ class WindowContent:
         """Store an arrival that ends; whether it begins at all."""
         entry = (time, triples, next(self._numbers))
         self._live.append(entry)
+        # Its interval [time, until) is empty. It takes a place in a count-based window all the same.
         if until <= time:
             self._ended += 1
             return False
@@ -419,6 +428,7 @@ class WindowContent:
         over = []
         while self._ends and self._ends[0][0] <= last:
             _, number, entry = heappop(self._ends)
+            # It may have left by time or number before its end.
             if number in self._running:
                 self._running.discard(number)
                 over.append(entry)
@@ -434,6 +444,7 @@ class WindowContent:
         """The arrivals that left and had not ended before."""
         if not self._running and not self._ended:
             return out
+        # Those that ended have left the evaluator already; leaving twice would remove another copy.
         kept = [entry for entry in out if not entry[2] or entry[2] in self._running]
         self._ended -= len(out) - len(kept)
         self._running.difference_update(entry[2] for entry in kept)

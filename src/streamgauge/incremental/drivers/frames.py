@@ -55,6 +55,7 @@ class WindowLooks:
         self._size, self._slide, self._t0 = window.size, window.slide, t0
         self._range = semantics.scope is Scope.RANGE
         self._half_open = semantics.borders is Borders.CLOSED_OPEN
+        # Time is whole milliseconds, so an open left border is a content that begins one later.
         self._skip = 1 if semantics.borders is Borders.OPEN_CLOSED else 0
         self.reach = window.size if semantics.borders is Borders.CLOSED else window.size - 1
 
@@ -76,6 +77,8 @@ class WindowLooks:
         """The first time (ms) of the content for each look of ``tick`` at these times."""
         if self._range:
             return (times - self.reach).clip(self._t0)
+        # The smallest k with t0 + k slide + size > tau (>= if the right border is closed), as docs/semantics.md
+        # defines the active window, is the ceiling of this by the slide.
         late = times + self._half_open - self._t0 - self._size
         return (-(-late // self._slide) * self._slide).clip(0) + (self._t0 + self._skip)
 
@@ -161,6 +164,7 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
     common = CommonGroups(pool.pull) if len(queries) > 1 else None
     kept = [_kept(query, pool, empty, names, common) for query in queries]
     pool.over(_graph(first.windows[0]))
+    # Static data enter now, so that the first element does not wait for them.
     pool.feeds(None)
     for window in kept:
         window.begin()
@@ -182,6 +186,7 @@ def _kept(
         return partial(pool.taken, bags[-1])
 
     answer = KeptAnswer(query.form, leaf, empty, names, ranked=True, common=common)
+    # Aggregations may be shared with another query, which then pulls the change out of the leaves first.
     answer.bags = () if answer.tree.grouped else bags
     return answer
 
@@ -205,6 +210,7 @@ def _begins(queries: Sequence[ContinuousQuery], semantics: Semantics) -> WindowB
 
 def looks_rarely(query: ContinuousQuery, semantics: Semantics) -> bool:
     """Whether there are only closes (or periods), few of which see the same triple, and no other data to join."""
+    # Static data would be joined anew at each look.
     if query.static or reads_time(query.form) or any(window.window.kind != "time" for window in query.windows):
         return False
     if closing(semantics):
@@ -417,6 +423,8 @@ class Clocks:
         self.next = self._earliest()
         ordered = merge(*(_marked(hand, instants) for hand, instants in pending), key=itemgetter(0))
         for instant, group in groupby(ordered, key=itemgetter(0)):
+            # Nothing can change any more, and empty reports are not sent: a gap of a year in the data must not cost a
+            # look for each slide in it.
             if still():
                 for move, last in [
                     (move, instants[-1]) for hand, instants in pending if instants for move in hand.moves
@@ -450,4 +458,5 @@ def clocks(query: ContinuousQuery, frames: Sequence[Frame], semantics: Semantics
     ticking = clock_of(semantics, t0)
     if ticking is None:
         return None
+    # ``due`` is about closes; a clock's instants are all due.
     return Clocks([Hand(ticking, tuple(frame.clock for frame in frames))], Due.ALL)

@@ -74,6 +74,7 @@ class DriverGroup:
         before = self._missed()
         for driver in self._drivers:
             driver.push(element)
+        # An element that is late for several queries counts once.
         self.late += self._missed() != before
 
     def push_batch(self, batch: "ElementBatch") -> None:

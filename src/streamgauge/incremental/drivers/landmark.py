@@ -65,6 +65,7 @@ class StandingQuery:
         patterns = tuple(every_pattern(form.pattern))
         if any(map(calls_timestamp, patterns)):
             raise UnsupportedError("timestamp(): facts stand until they are deleted, they have no times of their own")
+        # While it begins, a row is weighted by what storing it costs; afterwards by 1 (``Landmark.begin``).
         self.effort = EvaluationBudget(landmark.most_to_begin, KEPT)
         self.failed, self.begun = False, False
         self.entries: list[PatternEntry | GraphEntry] = []
@@ -108,6 +109,7 @@ class StandingQuery:
         if not self.begun:
             return (), ()
         effort, budget = self.effort, self._landmark.budget
+        # The common budget may have less left than a query's own limit.
         effort.most = effort.left = budget.most if budget.left >= budget.most else budget.evaluate()
         if self._weight:
             self._spend()
@@ -130,6 +132,7 @@ class StandingQuery:
         self.begun = False
         touches = self._landmark.touches
         if self in touches:
+            # In place: the landmark, and the bound ``append`` of every query, hold this list.
             touches[:] = [touch for touch in touches if touch is not self]
 
     def let_go(self) -> None:
@@ -199,6 +202,8 @@ class Landmark:
         for entry in standing.entries:
             entry.open()
         standing.effort.weight = 1
+        # Facts may have changed while the query was being answered; that is not its fault, so its budget grows with
+        # them.
         rows = sum(entry.waiting for entry in standing.entries)
         standing.effort.renew(min(self.most_to_begin, self.budget.most + PER_ROW * rows))
         if standing.failed:
@@ -240,6 +245,7 @@ class Landmark:
         size = len(came) + len(went)
         if named is not None:
             size += len(named[0]) + len(named[1])
+            # Before anything changes, so that a refused publication has no effect at all.
             self.graphs.check(named[0])
         limit = self._most(size)
         self.budget.begin(limit, max(self._whole, self._whole * limit // self._change))

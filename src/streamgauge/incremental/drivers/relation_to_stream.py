@@ -48,6 +48,7 @@ class RelationToStream:
     def send(self, added: Rows, removed: Rows, instant: int, scope: tuple[int, int]) -> None:
         """Send rows that came and went as one answer, or as one each."""
         since = self._semantics.since
+        # Evaluated all the same: Istream and Dstream are differences to the last evaluated instant.
         if since is not None and instant < since:
             return
         answer = Answer(self._evaluator.variables, added, removed, self._kind, instant, scope)
@@ -65,6 +66,7 @@ class RelationToStream:
     @property
     def bags(self) -> Sequence[Bag]:
         """The bags that must change for a report to have anything to send; empty if it may send something anyway."""
+        # Rstream sends its answer whether or not it changed, and with notification an empty change is sent, too.
         deltas = self._r2s is not R2S.RSTREAM and not self._semantics.notify_empty
         return self._evaluator.bags if deltas else ()
 
@@ -101,6 +103,7 @@ class RelationToStream:
         left, gone = self.left_at(instant), self._moved(delta, -1)
         if left:
             again = Counter(added)
+            # By multiset: a row that left once and came twice is new once.
             added = tuple((again - left).elements())
             left -= again
         if gone:

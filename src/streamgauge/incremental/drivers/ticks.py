@@ -69,6 +69,8 @@ class TickColumns:
         if not len(self.instants):
             return True
         assert pool.columns is not None
+        # If an instant is evaluated again with each element, all its ticks count as one; otherwise each tick is its
+        # own.
         keys = self.instants if streaming.again else np.arange(len(self.instants))
         left = streaming.left_at(int(self.instants[0]))
         rows = pool.columns.begun_by_ticks(self.triples, self.of, frame.looks.horizons(self.instants), keys, left)
@@ -87,6 +89,7 @@ class TickColumns:
         """The ticks without those at which the content is empty, which have no triples."""
         span = frame.content.span
         newest = np.full(len(self.instants), -(2**62) if span is None else span[1])
+        # Several triples may have one tick; ``newest[self.of] = ...`` would keep the last instead of the greatest.
         np.maximum.at(newest, self.of, self.triples.times)
         kept = np.maximum.accumulate(newest) >= frame.looks.horizons(self.instants)
         return self if kept.all() else TickColumns(self.triples, (np.cumsum(kept) - 1)[self.of], self.instants[kept])

@@ -116,6 +116,7 @@ def condition(facts: Facts, patterns: Sequence[TriplePattern], keys: Sequence[st
     pattern = patterns[at]
     ends = _ends(pattern)
     conditions = [Condition(end, key=keys.index(name)) for end, name in ends.items() if name in keys]
+    # A constant of the pattern itself is decided by the fact alone, without looking at other facts.
     if conditions:
         return conditions[0]
     for number, other in enumerate(patterns):
@@ -139,6 +140,8 @@ def _conditions(
     for end, name in ends.items():
         if subject == name and isinstance(kind, Class):
             conditions.append(Condition(end, kind))
+        # The new fact itself would satisfy the condition if the other pattern is of the same property and end, unless
+        # a constant has to be matched: then it says nothing.
         elif subject == name and value != name and (value in keys or kind is not own or end != _SUBJECT):
             conditions.append(Condition(end, kind, True, keys.index(value) if value in keys else None))
         elif value == name and subject != name and (subject in keys or kind is not own or end != _OBJECT):
@@ -286,6 +289,7 @@ class TriggerGate:
     def change(self) -> None:
         """Triggers changed or were compiled: lay them out again with the next fact."""
         self.laid = None
+        # While the layout is outdated, the gate itself listens; the next fact lays it out.
         self._tell(((self._enter, self._leave),) if self._size else ())
 
     def _tell(self, pairs: tuple[_Pair, ...]) -> None:
@@ -349,6 +353,7 @@ def _calls(*fact: str) -> _Pair:
     return enter, leave
 
 
+# Generated for each number of arguments, so that no fact is packed into a tuple on its way.
 _CALLS: Final[Mapping[type, _Pair]] = {
     Class: _calls("member"),
     Property: _calls("subject", "end"),

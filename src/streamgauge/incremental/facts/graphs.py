@@ -121,6 +121,7 @@ class PatternEntry(PendingRows):
                 self._there = there
                 effort.spend(limit - left + len(there) * effort.weight)
                 return
+            # Below TURN the limit was the query's whole budget: one more than that ends it with the error.
             effort.spend(limit if limit == TURN else limit + 1)
         yield from self._parts(running, effort)
 
@@ -131,6 +132,8 @@ class PatternEntry(PendingRows):
             self._pool.leave(*request)
 
     def _enter(self, running: ShapeJoins, taker: Taker, constants: tuple[Term, ...]) -> None:
+        # The new subscription begins before the old one ends: the pool drops a shape without takers, and it would be
+        # compiled again.
         before, self._told = self._told, (running, taker, constants)
         running.enter(taker, constants)
         if before is not None:
@@ -142,6 +145,7 @@ class PatternEntry(PendingRows):
         if anchor is None:
             raise effort.too_much
         name = original(self._asked, anchor.name)
+        # Changes must show the value of the anchor, or it could not be told whether its turn is over.
         if name not in self._asked.output:
             self._asked = replace(self._asked, output=(*self._asked.output, name))
             self._wide = True
@@ -156,6 +160,7 @@ class PatternEntry(PendingRows):
             yield
             if news and not places:
                 places.update(zip(values, range(len(values)), strict=True))
+            # How far the generated function has consumed the iterator, which it does not report.
             done = len(values) - length_hint(waiting)
             for row, count in news.items():
                 # Values that wait are found when their turn comes; what is not among them at all, or is done, counts
@@ -232,6 +237,7 @@ class GraphFacts(Facts):
         if predicate == RDF_TYPE:
             of = self.classes[end]
             self.part(of, subject)
+            # Listeners hold the class itself; were it dropped, they would miss facts of a new one with the same name.
             if not of.members and not of.enter:
                 del self.classes[end]
             return
@@ -284,6 +290,7 @@ class NamedGraphs:
         new = dict.fromkeys(added)
         moved: dict[Term, tuple[list[Triple], list[Triple]]] = {}
         for name, triple in dict.fromkeys(removed):
+            # Removed and added in one change: the fact stays, and nobody is notified.
             if (name, triple) not in new and self._has(name, triple):
                 moved.setdefault(name, ([], []))[1].append(triple)
         for name, triple in new:
@@ -406,6 +413,7 @@ class GraphEntry(PendingRows):
         """Facts with these predicates are about to be added to a graph; join it once it has all predicates."""
         if graph.name in self._inner or not predicates:
             return
+        # With ten thousand graphs a pattern must not be joined in those that cannot have a solution.
         missing = (self._predicates or frozenset()) - predicates
         if not all(map(graph.facts.knows, missing)):
             return

@@ -333,6 +333,8 @@ class _FactJoin(PatternJoin):
                 self._scan(subject, f"v{number}s", values)
             case _:
                 one = self._bind(subject, f"v{number}s")
+                # The budget is charged before the loop, not in it: one subtraction for all facts that it is going to
+                # read.
                 self.looked(f"len({out})")
                 module.add(Scan(f"{one}, {values}", f"{out}.items()"))
                 if subject == end:

@@ -116,6 +116,7 @@ class ShapeJoins:
     def __init__(self, shape: PatternShape, facts: Facts, budget: ChangeBudget) -> None:
         self.shape = shape
         self._budget = budget
+        # A list, because generated code changes it in place.
         self._left, self._turn, self._granted, self._asking = [0, 0], -1, 0, 0
         self._finding_for: list[Bag] = [{}]
         self._shares: Counter[int] = Counter()
@@ -128,6 +129,7 @@ class ShapeJoins:
             JoinTrigger(facts, shape.patterns, shape.keys, at, self._compiled) for at in range(len(shape.patterns))
         ]
         self._scanned = self._plan.scanned()
+        # Larger shapes may not compile; the query has to be refused now and not by a later fact.
         if len(shape.patterns) > SHORT:
             self._begin  # noqa: B018 - JoinError now
         if self._plan.is_deep:
@@ -141,6 +143,7 @@ class ShapeJoins:
 
     def _compiled(self, at: int, sign: int) -> Callable[..., None]:
         """The function that finds the solutions that a fact adds or removes."""
+        # If the fact binds all constants, the takers are one look-up away, however many there are.
         if not self._few or self._plan.binds(at, self.shape.keys):
             return self._plan.trigger(at, sign, self._late)
         return self._plan.trigger(at, sign, _Early(self.shape, self._takers, self._exceeded))
@@ -244,6 +247,7 @@ class ShapeJoins:
     def _fail(self, takers: Takers) -> None:
         for _, owner in takers:
             owner.fail()
+        # They receive nothing more. Their entry in the table stays until they leave.
         takers.clear()
 
     def leave(self, taker: Taker, constants: Sequence[Term]) -> bool:
@@ -386,6 +390,7 @@ class _All(Finish):
         """Count the row; a row that has all variables except those replaced by counts occurs only once."""
         counted = _counted(module, {where[name] for name in self.shape.output})
         count, row = " * ".join(counted.values()) or "1", row_of(self.shape.output, where)
+        # Then the row identifies the solution, so it is assigned instead of being looked up and counted.
         if {where[name] for name in self._loose} <= counted.keys():
             module.add(Do(f"found[{row.line.removeprefix('row = ')}] = {count}"))
         else:
@@ -403,6 +408,7 @@ class _All(Finish):
 def _counted(module: Module, used: set[str]) -> dict[str, str]:
     """Replace loops whose variables are not used any further by their lengths, which are returned by local."""
     counted, later = dict[str, str](), ""
+    # Backwards, because whether a variable is used is known only from what follows its loop.
     for at, operation in reversed(list(enumerate(module.operations))):
         free = isinstance(operation, Scan) and operation.targets not in used and operation.targets not in later
         if isinstance(operation, Scan) and free and f"{operation.targets}{operation.source}".isidentifier():

@@ -96,6 +96,7 @@ def _by(var: al.Var, form: al.QueryForm, patterns: list[al.TriplePattern]) -> Sh
         keys = _Locality(routes).of(form.pattern)
     except _NotLocalError:
         return None
+    # All patterns would go everywhere: every shard would compute the whole answer.
     if keys is None:
         return None
     shared = sum(_route(routes, pattern) is Route.EVERYWHERE for pattern in patterns)
@@ -156,6 +157,8 @@ class _Locality:
                 return _grouped(self.of(inner), names)
             case al.Project(pattern=inner, variables=variables):
                 keys = self.of(inner)
+                # A projected-away key still partitions the rows, but no column identifies the shard: the empty set,
+                # not ``None``.
                 return None if keys is None else keys & frozenset(variables)
             case al.Distinct(pattern=inner) | al.Slice(pattern=inner):
                 return _whole(self.of(inner), isinstance(pattern, al.Slice))

@@ -142,7 +142,9 @@ _encode = msgspec.json.Encoder().encode
 def rows_text(rows: Sequence[Row]) -> bytes:
     """Rows as JSON, without the brackets around all; half of a surrogate pair is written as an escape."""
     try:
+        # Without brackets, the session can concatenate the rows of all shards without parsing them.
         return _encode(rows)[1:-1]
+    # msgspec refuses surrogates, which a term read from JSON may contain.
     except UnicodeEncodeError:
         return json.dumps(rows).encode()[1:-1]
 

@@ -61,6 +61,7 @@ class ShardProcess:
         self.process.wait()
         self._stop()
         for thread in self._threads:
+            # ``ended`` may be called by the reading thread itself.
             if thread is not threading.current_thread():
                 thread.join()
         for pipe in (self.process.stdin, self.process.stdout):
@@ -84,12 +85,15 @@ class ShardProcess:
                     self._changed.wait()
                 if self._over:
                     return
+                # It stays in the queue while it is written, so that its bytes count against the bound.
                 pieces = self._queue[0]
             try:
                 for piece in pieces:
                     left = memoryview(piece)
                     while len(left):
+                        # Unbuffered pipes write what fits; the rest is written in further turns.
                         left = left[out.write(left) or 0 :]
+            # The process has ended; ``_read`` sees the end of its output and reports how.
             except OSError:
                 self._stop()
                 return

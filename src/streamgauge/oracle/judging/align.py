@@ -52,6 +52,7 @@ def merged(
     """
     if grain is Grain.REPORT:
         return tuple(answers)
+    # One answer without an instant and all go by their rows: named and unnamed answers have no common order.
     if any(answer.instant is None for answer in answers):
         return _greedily(answers, expected, computed, equal)
     due: dict[int, list[ExpectedReport]] = defaultdict(list)

@@ -60,6 +60,7 @@ class Contents:
         self._bounded = [-FAR, *self._all, FAR]
         self._arrivals = np.array(self._all, dtype=np.int64)
         self.stream, self.reach_ms = query.windows[0].stream, query.windows[0].window.slide
+        # Only the window's own elements move a border: between two of their times all contents are the same.
         own = (arrival.time for arrival in self.arrived if arrival.stream == self.stream)
         self._times = np.unique(np.fromiter(own, dtype=np.int64))
 
@@ -79,6 +80,7 @@ class Contents:
 
     def _near(self, border: int) -> Ranks:
         low, high = np.searchsorted(self._times, (border - self.reach_ms, border + self.reach_ms + 1))
+        # The declared border stays a candidate even if no element has its time.
         return np.unique(np.append(self._times[low:high], border))
 
     def time(self, rank: int) -> int:
@@ -177,6 +179,7 @@ class Stretches:
         for rank, arrival in enumerate(arrived[low:high], low):
             if arrival.stream == stream:
                 if arrival.until is not None:
+                    # A solution over such elements ends although its triples' arrivals are inside.
                     raise NotMonotoneError("elements that end by themselves")
                 inside.append(arrival)
                 for triple in arrival.triples:
@@ -194,6 +197,7 @@ def fast_search(
         if (number := _one_number(query.form.pattern)) is not None:
             inner, aggregate = number
             plain = semantics.empty_aggregate is EmptyAggregate.SPARQL
+            # A difference of two numbers is two rows, and an empty aggregate that is not SPARQL's is no number.
             if not plain or operator(query, semantics) is not R2S.RSTREAM:
                 return None
             shown = [aggregate.argument.name] if isinstance(aggregate.argument, al.Var) else []
@@ -201,6 +205,7 @@ def fast_search(
                 aggregate.function, Stretches(TimedQuery(query, inner, shown), contents, views), contents
             )
         pattern, distinct = _plain(query.form.pattern)
+        # Computed columns compare by tolerance, which is not counting equal rows.
         if computed_columns(query.form):
             return None
         once = distinct or semantics.answers is Counting.SET
@@ -396,6 +401,8 @@ class SolutionSearch:
             counts = np.arange(1 if self._once else len(solutions))
             common, sent = self._steps(counts, before[row], wanted[row])
             for shared in (True, False):
+                # The copies that change what is sent, those that the answer has apart from those that it lacks: both
+                # count as rows of the content, but only the former as common.
                 numbers = np.nonzero(sent * ((common != 0) == shared))[0] + 1
                 weighted = [*reached(solutions, numbers.tolist())]
                 weights = self._sign * np.array([weight for _, weight in weighted], dtype=np.int64)

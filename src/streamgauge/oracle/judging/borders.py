@@ -118,6 +118,7 @@ class _Search:
     def __init__(self, grid: BorderGrid, common: Quadrants, rows: Quadrants, received: int) -> None:
         self._grid, self._common, self._rows, self._received = grid, common, rows, received
         self.best: BestPair | None = None
+        # Worse than any pair, whose F1 negated is at most 0.
         self._rank: _Rank = (1.0, 0, 0, 0, 0)
 
     def blocks(self) -> Iterator[_Block]:

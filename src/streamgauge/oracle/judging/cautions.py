@@ -73,11 +73,14 @@ class _Terms:
             terms.update(dict.fromkeys(triple))
         self.streams = names
         self.iris = {term for term in terms if term.startswith("<")}
+        # Similarity is quadratic in the lengths; a stream of a million subjects would take minutes for one hint.
         self.some = [term for term in terms if term.startswith("<")][:MAX_COMPARED_IRIS]
 
     def nearest(self, iri: str) -> str | None:
         """The most similar IRI of the data: with the same local name, else by similarity of characters; or ``None``."""
         same = [iri_ for iri_ in self.some if _local(iri_) == _local(iri)]
+        # 0.6 is difflib's own cutoff. An equal local name counts at any similarity: a wrong prefix is the usual
+        # mistake.
         return next(iter(get_close_matches(iri, same or self.some, 1, 0.0 if same else 0.6)), None)
 
 

@@ -46,6 +46,8 @@ def overlap(
 
     def compared(received: Sequence[Row]) -> Overlap:
         wanted, actual = Counter(expected), Counter(received)
+        # Equal terms first, so that only what is left is compared by value, which is quadratic within equal exact
+        # terms.
         common = (wanted & actual).total()
         missing, surplus = wanted - actual, actual - wanted
         retyped: set[int] = set()

@@ -137,6 +137,7 @@ def work_of(stream: Path, query: ContinuousQuery, semantics: Semantics, advanced
     StreamError for no stream table.
     """
     listed = manifest(stream)
+    # A mistyped horizon makes many reports out of few elements, so the clock counts as well as the data.
     clocked = 0 if advanced_to is None else instants(query, semantics, listed.time, advanced_to)
     works = [_window_work(stream, listed, one.window, semantics) for one in query.windows]
     reports = max(clocked, max((one.reports for one in works), default=0.0))

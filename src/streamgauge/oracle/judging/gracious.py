@@ -50,6 +50,7 @@ def refuse(query: ContinuousQuery, own: str | None) -> str | None:
         return f"gracious mode moves the borders of one window: the query has {len(query.windows)}"
     if query.windows[0].window.kind == "count":
         return "gracious mode moves borders in time: a count-based window has none"
+    # The engine would be asked about itself: who judges is never the evaluator that the engine runs on.
     if own == "definition":
         return "gracious mode asks the definition, which the engine itself runs on"
     if uses_now(query.form):
@@ -255,6 +256,7 @@ class _EveryPair:
         if self._left < size + CONTENT_COST:
             self.unsearched += 1
             return None
+        # Below every F1, so that the declared borders, which come first, win over others that fit no better.
         best, best_f1 = BorderFit(view.first, view.last, 0.0, 0.0), -1.0
         for first, last in self._pairs(view, max(1, share // (size + CONTENT_COST))):
             rows = difference(self._sends, before, self.bag(self._contents.moved(view, first, last)))

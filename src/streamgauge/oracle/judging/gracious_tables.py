@@ -53,6 +53,7 @@ def gracious_tables(
         return ungracious(verdict, reason)
     answered = {one.index: due[one.instant or 0] for one in verdict.windows if one.due and one.report is not None}
     wrong = [one for one in verdict.windows if one.index in answered and (one.missing or one.surplus)]
+    # Right windows fit under their declared borders; only wrong ones are searched.
     fits = {index: FittedWindow(_declared(report), None) for index, report in answered.items()}
     for narrow in NARROW:
         sought = list(_sought(stream, run, wrong, answered, recorded, verdict, narrow))

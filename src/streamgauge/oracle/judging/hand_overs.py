@@ -101,7 +101,9 @@ def _shown(run: Run, kind: Trigger) -> Iterator[tuple[Numbers, Numbers, Numbers]
     arrived, greatest = 0, np.iinfo(np.int64).min
     for _, batch in tables.batches(run.folder / "fed.parquet", tables.FED):
         sequence, time, size, at = (batch.column(name).to_numpy() for name in ("sequence", "time", "size", "handed"))
+        # An advance hands over time but no arrival.
         counts = arrived + np.cumsum(np.where(sequence == ADVANCE, 0, size if triples else 1))
+        # An element at time t shows that all before t has come; an advance to t shows t as well.
         shown = np.where(sequence == ADVANCE, time, time - (kind is Trigger.LATER))
         shown = np.maximum.accumulate(np.concatenate([[greatest], shown]))[1:]
         if len(at):

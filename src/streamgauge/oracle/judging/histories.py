@@ -96,6 +96,7 @@ class Histories:
             now = [[report.rows]] if closed else self._legality.answers(report.due).parts(self._texts)
             if not report.sent:
                 return Opinion(True), now
+            # Only this report cannot be judged; the next one starts from the legal answers of this one.
             if before is None:
                 return _unknown(report, "the answer before cannot be told"), now
             received = self._canonical(report, previous)

@@ -150,6 +150,7 @@ class InstantJudging:
         query = self.run.header.query
         if self._is_chosen:
             portion = self._chosen(portion)
+        # Nothing is due in this portion; answers that name its instants are surplus of the next one.
         if len(portion.due) == portion.skip and not portion.final:
             return
         units: dict[int, int] = {}
@@ -159,6 +160,8 @@ class InstantJudging:
         judging = unit_by_unit(_judging(bare, self.t0, self.rules, chosen=self._is_chosen))
         judged = fn.arrow_udtf(judging, returnType=from_arrow_schema(_JUDGED))
         table = judged(rows.asTable().partitionBy("unit")).toArrow()
+        # A stretch would have to know which of the legal answers its predecessor found: the run has to be judged in
+        # one go.
         if pc.any(table.column("depends")).as_py():
             raise NotByInstantError("differences to an answer that the query leaves open")
         ordered = table.sort_by([("unit", "ascending"), ("index", "ascending")])
@@ -172,6 +175,7 @@ class InstantJudging:
         if self.run.header.semantics.grain is Grain.ROW:
             known = table.select(["report", "position"]).filter(pc.is_valid(table.column("report")))
             self._keys.extend(np.stack([column.to_numpy() for column in known.columns], axis=1).reshape(-1).tolist())
+        # Tasks number their windows from 0.
         windows = pa.table({name: indexes if name == "index" else table.column(name) for name in WINDOWS.names})
         further = (table.column(name).to_pylist() for name in ("unknown", "retyped"))
         return map(JudgedWindow, window_verdicts(windows), *further)

@@ -82,6 +82,7 @@ class TimedQuery:
     """
 
     def __init__(self, query: ContinuousQuery, pattern: al.Pattern, shown: Sequence[str]) -> None:
+        # The same solution has other terms in another content: another time, other blank nodes.
         if reads_time(query.form) or _makes_blank_nodes(pattern):
             raise NotMonotoneError("times and fresh terms")
         self._static = set(query.static)
@@ -184,6 +185,7 @@ def branches(pattern: al.Pattern) -> list[al.Pattern]:
         case al.Values():
             return [pattern]
         case al.Join(left=left, right=right):
+            # Joins distribute over UNION, also in multiplicity, so each branch is a pattern without alternatives.
             return [al.Join(one, other) for one in branches(left) for other in branches(right)]
         case al.Union(left=left, right=right):
             return branches(left) + branches(right)
