@@ -381,7 +381,7 @@ class _Handler:
         if key is None:
             self._statements(f"{index}.remove({value})")
             return
-        # A set that has shrunk to one value stays a set: values that come and go would convert it to and fro.
+        # A set that has shrunk to one value stays a set, or values that come and go would convert it again and again.
         self._statements(f"x = {index}[{key}]", f"if len(x) > 1: x.remove({value})", f"else: del {index}[{key}]")
 
     def _keep_indexes(self, paths: Sequence[Path], relation: int) -> None:

@@ -1,4 +1,4 @@
-"""Gaps: times of a source for which elements may be missing, and the answers whose windows they touch."""
+"""Gaps: intervals in which elements of a source may be missing, and the answers whose windows they overlap."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -11,14 +11,14 @@ from streamgauge.model.answer import Answer
 UNREAD: Final = "what came while nobody read cannot be read again"
 
 KEPT: Final = 20
-"""Gaps of a stream that are remembered, the last ones."""
+"""Maximum number of gaps kept per stream; older ones are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Elements of a source that may be missing: those between two times (ms); ``None`` where none came before.
+    """An interval (ms) in which elements of a source may be missing; ``begin`` is ``None`` if none came before.
 
-    ``after`` is the number of the last answer that was made before.
+    ``after`` is the number of the last answer before the gap.
     """
 
     source: str
@@ -32,18 +32,19 @@ class Gap:
         return f"{self.source}: elements from {begin} to {self.end:,} ms may be missing: {self.why}"
 
     def touches(self, answer: Answer) -> bool:
-        """Whether elements that may be missing would have counted for an answer."""
+        """Whether an answer might have been different with the missing elements."""
+        # An answer without scope and instant may rest on anything, so every gap touches it.
         first, last = answer.scope or (answer.instant, answer.instant)
         return (last is None or self.begin is None or last >= self.begin) and (first is None or first <= self.end)
 
     @property
     def borders(self) -> dict[str, int | None]:
-        """Its times, as they are shown."""
+        """The interval as it is written into answers."""
         return {"from": self.begin, "to": self.end}
 
 
 class Gaps:
-    """The last gaps of a stream, or of all that a watch reads; ``record`` is what was kept of them."""
+    """The last gaps of a stream, or of all sources of a watch; ``record`` is the stored form."""
 
     def __init__(self, record: Iterable[Any] = ()) -> None:
         self._gaps = [Gap(**gap) for gap in record]
@@ -52,13 +53,16 @@ class Gaps:
         return iter(self._gaps)
 
     def note(self, gap: Gap) -> Sequence[Any]:
-        """One more; the record to keep."""
+        """Add a gap; returns the record to store."""
+        # Bounded: a source that drops its connection each minute would fill the record.
         self._gaps = [*self._gaps, gap][-KEPT:]
         return [asdict(gap) for gap in self._gaps]
 
 
 def stated(gaps: Iterable[Gap], line: bytes, answer: Answer, number: int = 1) -> bytes:
-    """The line of JSON of an answer, without its end, and as ``gaps`` those that touch it and were known before."""
+    """An answer's line of JSON (without line end), with the gaps that touch it and were known before it."""
     touching = [gap for gap in gaps if gap.after < number and gap.touches(answer)]
     members = [{"source": gap.source, **gap.borders} for gap in touching]
+    # Appended to the text, which is already stored and compared byte by byte elsewhere; decoding it could change its
+    # numbers.
     return line[:-1] + b',"gaps":' + msgspec.json.encode(members) + b"}" if members else line

@@ -17,7 +17,7 @@ FILE: Final = "session.journal"
 """The name of the journal in its folder."""
 
 Record: TypeAlias = tuple[str, str]
-"""The kind and name of a record."""
+"""A record's kind and name."""
 
 
 def advice(path: Path) -> str:
@@ -43,7 +43,7 @@ SESSION: Final = Schema(
 
 
 class NumberedLine(NamedTuple):
-    """An answer of a query as a line, with its number from 1."""
+    """An answer as a line; each query numbers its answers from 1."""
 
     query: str
     number: int
@@ -51,7 +51,7 @@ class NumberedLine(NamedTuple):
 
 
 class Segment(NamedTuple):
-    """Items in columns; without a body only the latest times of its extent are left."""
+    """Items in columns; without a body, only the latest times in its extent remain."""
 
     extent: SegmentExtent
     body: bytes = b""
@@ -59,7 +59,7 @@ class Segment(NamedTuple):
 
 @dataclass(slots=True)
 class Change:
-    """The content of one transaction; a record of ``None`` goes. ``settled`` numbers of answers are needed no more."""
+    """One transaction. A record of ``None`` is deleted; answers up to the ``settled`` number of a query are too."""
 
     records: dict[Record, Any] = field(default_factory=dict)
     segments: list[Segment] = field(default_factory=list)
@@ -69,44 +69,48 @@ class Change:
 
 
 class SessionJournal(SealedDatabase):
-    """The journal of a session in a folder, made when it is not there. One thread at a time; errors as its base has."""
+    """The journal of a session in a folder, created if missing. Not thread-safe; errors as in the base class."""
 
     schema = SESSION
 
     def __init__(self, folder: Path) -> None:
         try:
+            # Streams and answers may be private; the usual umask would let everybody read them.
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         except OSError as error:
             raise JournalError(f"{folder}: no state can be kept here: {error.strerror}") from error
         super().__init__(folder / FILE)
 
     def records(self, kind: str) -> dict[str, Any]:
-        """The records of a kind by their names."""
+        """The records of a kind, by name."""
         rows = self._database.execute("SELECT name, body FROM record WHERE kind = ?", (kind,))
         return {name: msgspec.msgpack.decode(body) for name, body in rows}
 
     def segments(self) -> Iterator[Segment]:
-        """The segments in their order."""
+        """The segments in order."""
         for number, extent, body in self._database.execute("SELECT number, extent, body FROM segment ORDER BY number"):
             yield Segment(SegmentExtent.decode(number, extent), body)
 
     def extents(self) -> list[SegmentExtent]:
-        """The extents of the segments in their order."""
+        """The extents of all segments in order."""
         rows = self._database.execute("SELECT number, extent FROM segment ORDER BY number")
         return [SegmentExtent.decode(*row) for row in rows]
 
     def answers(self, query: str) -> list[NumberedLine]:
-        """The answers of a query that are kept, in their order."""
+        """The stored answers of a query in order."""
         rows = self._database.execute("SELECT number, line FROM answer WHERE query = ? ORDER BY number", (query,))
         return [NumberedLine(query, *row) for row in rows]
 
     def write(self, change: Change) -> None:
-        """One transaction with one synchronisation of the disk. NotWrittenError: nothing of it is there."""
+        """Commit a change with a single disk sync. After NotWrittenError, nothing was written."""
         with self.transaction():
             for (kind, name), value in change.records.items():
+                # Deleted and inserted instead of replaced, since the seal has to lose the checksum of the old row.
                 self._delete("record", "kind = ? AND name = ?", kind, name)
                 if value is not None:
                     self._insert("record", (kind, name, msgspec.msgpack.encode(value)))
+            # Before the insertions: a segment that only keeps its times is dropped and written again under the same
+            # number.
             for number in change.dropped:
                 self._delete("segment", "number = ?", number)
             for segment in change.segments:
@@ -119,11 +123,11 @@ class SessionJournal(SealedDatabase):
 
     @property
     def size(self) -> int:
-        """Bytes of the file and of its log."""
+        """Size of the file and its log in bytes."""
         beside = (self._path, self._path.with_name(f"{self._path.name}-wal"))
         return sum(path.stat().st_size for path in beside if path.exists())
 
 
 def verify(folder: Path) -> Inspection:
-    """All damages of a session's journal; nothing of it is changed. JournalError when it is not there or in use."""
+    """Inspect a session's journal without changing it; JournalError if it is missing or in use."""
     return verify_copy(SESSION, folder / FILE)

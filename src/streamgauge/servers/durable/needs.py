@@ -1,4 +1,4 @@
-"""Which elements a query may still need: those from which a session begun anew reaches the same state.
+"""Which elements a query may still need: those from which a restarted session reaches the same state.
 
 A report depends on what its windows hold and, where differences are sent or changes awaited, on the report before. So
 elements before ``m`` - (size + slide + lateness) are not needed once a report was due that saw an element of time ``m``
@@ -20,22 +20,24 @@ from streamgauge.servers.durable.segments import SegmentExtent
 
 _SILENT: Final = frozenset({Report.NON_EMPTY, Report.CONTENT_CHANGE})
 MARKS: Final = 8
-"""Marks in the time for which elements are needed: they are forgotten in steps of an eighth of it."""
+"""Steps in which elements are dropped: an eighth of the time for which they are needed."""
 
 SPARE: Final = 2
-"""Contents of a window of triples that are kept: the one that is reported, and the one of the report before."""
+"""Contents kept of a count-based window: that of the current report and that of the one before."""
 
 
 def not_durable(query: ContinuousQuery, semantics: Semantics, engine: str = "live") -> str:
-    """Why the answers to a query cannot outlive their process, a sentence with what can; empty where they can."""
+    """Why a query cannot be durable, as a sentence with a remedy; empty if it can."""
     kinds = [window.window for window in query.windows]
     silent = bool(semantics.report & _SILENT)
     if engine != "live":
         return f"the engine {engine} keeps no state: durable queries are answered by live"
     if any(window.kind == "landmark" for window in kinds):
         return "a landmark window holds all that ever came, so that no state is enough: use a window with RANGE"
+    # Which triples close such a window depends on how many came since t0, which no remainder of the stream tells.
     if any(window.kind == "count" and window.slide != 1 for window in kinds):
         return "a window of triples that slides by several counts from the first triple on: use a slide of one triple"
+    # Elements between two windows are in none, so nothing bounds how far back the last report was.
     if silent and any(window.kind == "time" and window.slide > window.size for window in kinds):
         return f"a window that slides by more than its size may be silent for any time under {semantics.name}"
     if Report.NON_EMPTY in semantics.report and len(kinds) > 1 and (query.r2s or semantics.r2s) is not R2S.RSTREAM:
@@ -45,17 +47,17 @@ def not_durable(query: ContinuousQuery, semantics: Semantics, engine: str = "liv
 
 @dataclass(slots=True)
 class _Mark:
-    """A time, and that of the first element since."""
+    """A time, and that of the first element at or after it."""
 
     time: int
     first: int | None = None
 
 
 class Need:
-    """The need of queries, told of each segment as it is written, and of how far the queries have come (times in ms).
+    """What queries need of the elements; it follows the segments written and the progress of queries (times in ms).
 
-    ``floor``: elements before it are not needed; ``processed`` is the number of the last item that was answered.
-    ``counts`` are the triples of each stream that windows of triples need.
+    ``floor``: elements before it are not needed; ``processed`` is the number of the last item answered.
+    ``counts`` are the triples per stream that count-based windows need.
     """
 
     def __init__(self, query: ContinuousQuery, semantics: Semantics, processed: int = -1) -> None:
@@ -69,7 +71,7 @@ class Need:
                 self.counts[window.stream] = max(SPARE * window.window.size, self.counts.get(window.stream, 0))
         self.streams = frozenset(query.streams)
         self.key: Hashable = (self._after, self._behind, self.streams, frozenset(self.counts.items()))
-        """That of queries which need the same of the same items."""
+        """Queries with equal keys need the same elements."""
         self.floor: int | None = None
         self.processed = processed
         self._written = deque[SegmentExtent]()
@@ -77,30 +79,33 @@ class Need:
         self._latest: int | None = None
 
     def write(self, segment: SegmentExtent) -> None:
-        """A segment was written."""
+        """Follow a segment that was written."""
+        # Late elements count for no report, so they neither need anything nor show that time has passed.
         if segment.timely is not None and self.streams & segment.triples.keys():
             self._written.append(segment)
 
     def settle(self, processed: int) -> None:
-        """All items up to a number were answered."""
+        """Note that all items up to a number were answered."""
         self.processed = max(self.processed, processed)
         while self._written and self._written[0].end <= self.processed + 1:
             self.take(self._written.popleft().timely or 0)
 
     def take(self, latest: int) -> None:
-        """All elements up to a time (ms) were answered."""
+        """Note that all elements up to a time (ms) were answered."""
         self._latest = latest if self._latest is None else max(self._latest, latest)
         for mark in self._marks:
             if mark.first is None and latest >= mark.time:
                 mark.first = self._latest
+        # A mark for each element would be as many as the elements; an eighth of the time is kept in vain at most.
         if not self._marks or self._latest >= self._marks[-1].time + self._behind // MARKS:
             self._marks.append(_Mark(self._latest))
+        # A report after ``first`` is certain only when an element beyond slide and lateness has been answered.
         while self._marks and (first := self._marks[0].first) is not None and self._latest > first + self._after:
             self.floor = self._marks.popleft().time - self._behind
 
 
 class StreamNeed:
-    """The need of all queries that read a stream."""
+    """What all queries that read a stream need of it."""
 
     def __init__(self, stream: str, needs: Iterable[Need]) -> None:
         readers = [need for need in needs if stream in need.streams]
@@ -110,7 +115,7 @@ class StreamNeed:
         self._read = bool(readers)
 
     def needs(self, segment: SegmentExtent, behind: int) -> bool:
-        """Whether the stream's elements in a segment may be needed; ``behind`` are its triples in later segments."""
+        """Whether elements of the stream in a segment may be needed; ``behind``: its triples in later segments."""
         if not self._read:
             return False
         old = self._floor is not None and segment.latest is not None and segment.latest < self._floor

@@ -1,7 +1,7 @@
-"""Items of a session in columns: how a segment is kept, its extent, and its items as an engine takes them.
+"""Segments: the items of a session in columns, how they are stored, and how engines read them back.
 
-A segment has its own numbering of terms, so that it can be dropped without a look at the others. Small ones that follow
-each other are read as one: an engine that takes batches then looks up each of their terms once.
+A segment numbers its own terms, so it can be dropped independently of the others. Consecutive small segments are read
+as one, so that an engine that takes batches looks up each of their terms once.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,28 +19,28 @@ from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term, Triple
 
 JournalItem: TypeAlias = tuple[str, Input]
-"""An element or advance with the stream that it came on. The sequence number of an element is its number here."""
+"""An element or advance, with its stream. An element's sequence number is its number in the journal."""
 
 KeptItem: TypeAlias = JournalItem | ElementBatch
-"""An item, or elements of one stream that follow each other."""
+"""An item, or a batch of consecutive elements of one stream."""
 
 TOGETHER: Final = 4096
-"""Items up to which segments are read together."""
+"""Number of items up to which consecutive segments are read together."""
 
 _ADVANCE: Final = -1
 _ADDED, _REMOVED, _UNTIL = attrgetter("added"), attrgetter("removed"), attrgetter("until")
 
 Removal: TypeAlias = tuple[int, tuple[Triple, ...], int | None]
-"""The place of an element, the triples that it removes, and until when those it adds hold (ms)."""
+"""An element's position, the triples that it removes, and the end (ms) of those that it adds."""
 
 _encode: Final = msgspec.msgpack.Encoder().encode
 
 
 class ItemColumns(NamedTuple):
-    """Items in columns, a value of ``times`` (ms), ``places`` (in ``streams``) and ``counts`` for each.
+    """Items in columns, with a value of ``times`` (ms), ``places`` (in ``streams``) and ``counts`` each.
 
-    ``counts`` are triples, -1 for an advance; ``ids`` three numbers for each triple, of ``terms``. ``others`` are the
-    elements that remove triples or end.
+    ``counts`` are triples, -1 for an advance; ``ids`` has three term numbers per triple. ``others`` are the elements
+    that remove triples or have an end.
     """
 
     streams: list[str]
@@ -55,7 +55,7 @@ class ItemColumns(NamedTuple):
     def of(
         cls, items: Sequence[JournalItem], streams: NumberedTerms | None = None, numbers: NumberedTerms | None = None
     ) -> "ItemColumns":
-        """Items in columns; ``streams`` and ``numbers`` are numbered on where they are given."""
+        """Convert items to columns; ``streams`` and ``numbers`` continue existing numberings."""
         elements = [item for _, item in items if not isinstance(item, Advance)]
         triples = list(map(_ADDED, elements))
         sizes, others = list(map(len, triples)), list[Removal]()
@@ -79,7 +79,7 @@ class ItemColumns(NamedTuple):
 
     @classmethod
     def of_taken(cls, items: Sequence[tuple[str, Taken]]) -> "ItemColumns":
-        """Items of which some are in columns already, which are not taken apart."""
+        """Convert items to columns; batches stay as they are."""
         parts = list[ItemColumns]()
         for terms, run in groupby(items, _terms_of):
             alike = list(run)
@@ -91,7 +91,7 @@ class ItemColumns(NamedTuple):
 
     @classmethod
     def of_batches(cls, batches: Sequence[ElementBatch]) -> "ItemColumns":
-        """Batches of one stream that share their terms, of which those stay that occur."""
+        """Join batches of one stream that share a list of terms; terms that do not occur are dropped."""
         times, counts, ids = (
             np.concatenate(columns)
             for columns in zip(*[(one.times, np.diff(one.borders), one.added) for one in batches], strict=True)
@@ -106,7 +106,7 @@ class ItemColumns(NamedTuple):
 
     @classmethod
     def together(cls, parts: Sequence["ItemColumns"]) -> "ItemColumns":
-        """Items behind each other, whose streams and terms are numbered anew."""
+        """Concatenate parts with numberings of their own."""
         if len(parts) == 1:
             return parts[0]
         streams, terms = NumberedTerms(), NumberedTerms()
@@ -118,7 +118,7 @@ class ItemColumns(NamedTuple):
 
     @classmethod
     def joined(cls, parts: Sequence["ItemColumns"]) -> "ItemColumns":
-        """Items behind each other, whose streams and terms are numbered together."""
+        """Concatenate parts that share their numberings."""
         begins = accumulate((len(part.times) for part in parts), initial=0)
         others = [
             (begin + at, removed, until)
@@ -131,13 +131,13 @@ class ItemColumns(NamedTuple):
         return cls(parts[0].streams, parts[0].terms, times, places, counts, ids, others)
 
     def encode(self) -> bytes:
-        """As MessagePack: columns are bytes of little-endian numbers, as narrow as these allow."""
+        """Encode as MessagePack; columns are little-endian integers of the smallest sufficient width."""
         columns = [_packed(column) for column in (self.times, self.places, self.counts, self.ids)]
         return _encode([self.streams, self.terms, columns, self.others])
 
     @classmethod
     def decode(cls, body: bytes) -> "ItemColumns":
-        """The columns that were encoded."""
+        """Decode what ``encode`` returned."""
         kept = _decode(body)
         times, *columns = [np.frombuffer(data, kind) for kind, data in kept.columns]
         places, counts, ids = [column.astype(np.int32, copy=False) for column in columns]
@@ -145,13 +145,13 @@ class ItemColumns(NamedTuple):
 
 
 def _terms_of(item: tuple[str, Taken]) -> tuple[str, int] | None:
-    """The key of batches that share their stream and their terms; ``None`` of what is not in columns."""
+    """The key of batches with a common stream and list of terms; ``None`` for single items."""
     stream, taken = item
     return (stream, id(taken.terms)) if isinstance(taken, ElementBatch) else None
 
 
 def _joined(parts: Sequence[ItemColumns | ElementBatch]) -> ItemColumns:
-    """Items behind each other that share their terms, so that all are of one kind."""
+    """Concatenate parts that share their terms, and therefore are of one kind."""
     if isinstance(parts[0], ItemColumns):
         return ItemColumns.joined(cast(Sequence[ItemColumns], parts))
     batches = [[*run] for _, run in groupby(cast(Sequence[ElementBatch], parts), attrgetter("stream"))]
@@ -159,9 +159,9 @@ def _joined(parts: Sequence[ItemColumns | ElementBatch]) -> ItemColumns:
 
 
 class OpenSegment:
-    """Items that will be written as one segment, from ``number`` on; an engine takes them as they are added.
+    """A segment being filled, from item ``number`` on; engines receive its items as they are added.
 
-    Their terms are numbered once, for the engine and for the disk.
+    Terms are numbered once, for engine and disk.
     """
 
     def __init__(self, number: int) -> None:
@@ -174,26 +174,26 @@ class OpenSegment:
 
     @property
     def end(self) -> int:
-        """The number of the next item."""
+        """The next item's number."""
         return self.number + len(self)
 
     def append(self, stream: str, item: Input) -> None:
-        """One item, of which an element has its number."""
+        """Add an item; an element must have its number already."""
         self._loose.append((stream, item))
 
     def pop_advance(self) -> None:
-        """Take back the last item where it is an advance that was appended."""
+        """Remove the last item if it is an appended advance."""
         if self._loose and isinstance(self._loose[-1][1], Advance):
             self._loose.pop()
 
     def extend(self, items: Sequence[JournalItem]) -> Iterator[tuple[int, KeptItem]]:
-        """Several items; as an engine takes them, with the number of each, or of the first of several."""
+        """Add items; yields them for an engine, each with its number (a batch with that of its first)."""
         self._close_part()
         number, part = self.end, self._part(items)
         return _runs(number, part)
 
     def extend_batch(self, batch: ElementBatch) -> ElementBatch:
-        """Elements in columns, which keep the terms that they have; as an engine takes them, with their numbers."""
+        """Add a batch, which keeps its terms; returns it with the elements numbered."""
         self._close_part()
         own = batch.numbered(self.end)
         self._parts.append(own)
@@ -202,7 +202,7 @@ class OpenSegment:
 
     @property
     def columns(self) -> ItemColumns:
-        """All of them."""
+        """All items in columns."""
         self._close_part()
         runs = [[*run] for _, run in groupby(self._parts, lambda part: id(part.terms))]
         return ItemColumns.together([_joined(run) for run in runs]) if runs else ItemColumns.of(())
@@ -232,17 +232,18 @@ _KINDS: Final = ("<i1", "<i2", "<i4", "<i8")
 
 def _packed(column: Times | Numbers) -> tuple[str, bytes]:
     least, greatest = (int(column.min()), int(column.max())) if len(column) else (0, 0)
+    # Most columns fit one or two bytes; the journal of a day is as large as these widths (docs/howto-durable.md).
     kind = next(kind for kind in _KINDS if np.iinfo(kind).min <= least and greatest <= np.iinfo(kind).max)
     return kind, column.astype(kind).tobytes()
 
 
 @dataclass(slots=True)
 class SegmentExtent:
-    """A segment: items from ``number`` to before ``end``, the latest time of its elements (ms).
+    """The extent of a segment: items ``number`` to ``end`` (exclusive), and the latest time (ms) of its elements.
 
-    ``timely`` is the latest time of those that no query found late, ``triples`` are theirs by stream: an element counts
-    as timely when nothing later came before, up to ``greatest``. ``advances`` and ``times`` are the latest advances and
-    elements by stream (ms): all that is left of it where it ``changed``, so that later elements are late as they were.
+    An element is timely if no later one came before it (up to ``greatest``): ``timely`` is the latest time of such
+    elements, ``triples`` counts theirs by stream. ``advances`` and ``times`` are the latest advances and elements by
+    stream (ms). They outlive the segment (``changed``), so that later elements are late in a restarted session too.
     """
 
     number: int
@@ -257,30 +258,32 @@ class SegmentExtent:
 
     @property
     def is_rest(self) -> bool:
-        """Whether it has no triples, only times."""
+        """Whether only times remain, without triples."""
         return not self.triples
 
     def rest(self) -> list[JournalItem]:
-        """Its times as items: elements without triples, and advances."""
+        """The times as items: elements without triples, and advances."""
         times = sorted(self.times.items(), key=lambda stream_time: stream_time[1])  # or time would go back
         elements = [(stream, StreamElement(stream, time, self.number, ())) for stream, time in times]
         return [*elements, *((stream, Advance(time)) for stream, time in self.advances.items())]
 
     def encode(self) -> bytes:
-        """As MessagePack, without its number."""
+        """Encode as MessagePack, without the number."""
         times = (self.latest, self.timely, self.greatest)
         return _encode((self.end, *times, self.triples, self.advances, self.times))
 
     @classmethod
     def decode(cls, number: int, body: bytes) -> "SegmentExtent":
-        """The extent that was encoded."""
+        """Decode an extent."""
         return cls(number, *msgspec.msgpack.decode(body))
 
 
 def extent_of(number: int, columns: ItemColumns, greatest: int | None) -> SegmentExtent:
-    """The extent of items that come behind others, of which the latest is of ``greatest`` (ms)."""
+    """The extent of items that follow others, whose latest time is ``greatest`` (ms)."""
     times, counts = columns.times, columns.counts
     elements = counts != _ADVANCE
+    # An advance to t makes elements before t late, an element of time t does not make others of t late: hence + 1 for
+    # an advance.
     came = np.maximum.accumulate(np.concatenate([[_NEVER if greatest is None else greatest], times + ~elements]))
     entering = counts > 0
     timely = entering & (times >= came[:-1])
@@ -304,9 +307,10 @@ def _latest(times: Times) -> int | None:
 
 
 def kept_items(segments: Iterable[tuple[SegmentExtent, bytes]]) -> Iterator[tuple[int, KeptItem]]:
-    """The items of segments with the number of each, or of the first; a segment without a body is a rest."""
+    """The items of segments, each with its number (a batch with its first); without a body, only times remain."""
     waiting, begin, size = list[ItemColumns](), 0, 0
     for extent, body in segments:
+        # Only numbers without a gap can be read as one: a batch has consecutive numbers.
         if waiting and (not body or extent.number != begin + size or size >= TOGETHER):
             yield from _runs(begin, ItemColumns.together(waiting))
             waiting = []
@@ -322,7 +326,7 @@ def kept_items(segments: Iterable[tuple[SegmentExtent, bytes]]) -> Iterator[tupl
 
 
 def _runs(number: int, columns: ItemColumns) -> Iterator[tuple[int, KeptItem]]:
-    """Items one by one, and in batches where elements of one stream follow each other."""
+    """The items, with consecutive elements of one stream as batches."""
     terms, ids, plain = columns.terms, columns.ids, columns.counts >= 0
     plain[[at for at, _, _ in columns.others]] = False
     borders = np.concatenate([[0], np.cumsum(columns.counts.clip(0), dtype=np.int64)])
@@ -341,6 +345,7 @@ def _runs(number: int, columns: ItemColumns) -> Iterator[tuple[int, KeptItem]]:
                 borders[begin : end + 1] - first,
                 ids[3 * first : 3 * last],
             )
+            # For a few elements the overhead of a batch exceeds that of single elements.
             yield from [(number + begin, batch)] if end - begin >= FEW else _elements(number + begin, batch)
             continue
         triples = triples_of(terms, ids[3 * first : 3 * last])
