@@ -47,6 +47,7 @@ class _Closure:
         self.masks: dict[Triple, int] = {}
         self._waiting: dict[Triple, int] = {}
         self._about: dict[_Kind, list[tuple[Rule, int]]] = {}
+        # Only facts that a rule joins are indexed; those of rules with one pattern are never looked up.
         self._joined = set[_Kind]()
         self._ends: dict[_Key, list[Triple]] = defaultdict(list)
         for rule in rules:

@@ -396,6 +396,7 @@ def profile(name: str) -> Semantics:
 def makes_choices_of(semantics: Semantics, names: Iterable[str]) -> bool:
     """Whether a semantics equals one of these profiles apart from its name and lateness bound."""
     profiles = map(profile, names)
+    # Semantics leaves ``sources`` out of comparisons, so copies with other citations are equal.
     return any(replace(semantics, name=profile.name, lateness=profile.lateness) == profile for profile in profiles)
 
 

@@ -54,7 +54,7 @@ class _Mark:
 
 
 class Need:
-    """What queries need of the elements; it follows the segments written and the progress of queries (times in ms).
+    """The elements that queries need, from the segments written and the progress of the queries (times in ms).
 
     ``floor``: elements before it are not needed; ``processed`` is the number of the last item answered.
     ``counts`` are the triples per stream that count-based windows need.
@@ -105,7 +105,7 @@ class Need:
 
 
 class StreamNeed:
-    """What all queries that read a stream need of it."""
+    """The common need of all queries that read a stream."""
 
     def __init__(self, stream: str, needs: Iterable[Need]) -> None:
         readers = [need for need in needs if stream in need.streams]

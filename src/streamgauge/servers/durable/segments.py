@@ -232,7 +232,7 @@ _KINDS: Final = ("<i1", "<i2", "<i4", "<i8")
 
 def _packed(column: Times | Numbers) -> tuple[str, bytes]:
     least, greatest = (int(column.min()), int(column.max())) if len(column) else (0, 0)
-    # Most columns fit one or two bytes; the journal of a day is as large as these widths (docs/howto-durable.md).
+    # Counts fit one byte and the ids of a small segment two, so columns of 8 bytes would multiply the size on disk.
     kind = next(kind for kind in _KINDS if np.iinfo(kind).min <= least and greatest <= np.iinfo(kind).max)
     return kind, column.astype(kind).tobytes()
 
