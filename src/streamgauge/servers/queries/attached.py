@@ -21,6 +21,7 @@ from streamgauge.sources import Source, SourceError, open_source
 from streamgauge.sources.contract import Resumable, parse_address
 
 _LOG = getLogger(__name__)
+# Elements that wait between the two threads: the reader decodes the next ones while these are published.
 BATCH = 500
 AGAIN_S = 5.0
 """How long a source that failed is left alone before it is attached again."""
@@ -86,6 +87,7 @@ class AttachedSources:
         for stream, url in sources:
             with self._lock:
                 running = self._feeding.get(stream)
+                # The configuration names another source for this stream than before: that one wins.
                 if running is not None and running.address != url:
                     self.detach(stream)
                 self._kept[stream] = url
@@ -100,6 +102,7 @@ class AttachedSources:
         for stream, url in self._kept.items():
             with self._lock:
                 running = self._feeding.get(stream)
+                # A source that ended without a fault, such as a file that was read, stays ended.
                 if running is None or not running.ended or not running.fault or now < self._again.get(stream, 0.0):
                     continue
                 self._again[stream] = now + AGAIN_S
@@ -117,6 +120,7 @@ class AttachedSources:
                     self._feed(stream, record["url"], record)
             except SourceError as error:
                 _LOG.error("the source cannot be attached again: %s", error, extra=fields(stream=stream))
+                # Restoring goes on with the other sources: one that is down must not keep the service from starting.
                 self._away[stream] = {"source": parse_address(record["url"]).text, "ended": True, "fault": str(error)}
 
     def _feed(self, stream: str, url: str, record: Mapping[str, Any] | None = None) -> None:
@@ -124,6 +128,8 @@ class AttachedSources:
         position = None if record is None else record["position"]
         source = open_source(url, reading, after=position) if position is not None else self._open(url, reading)
         if self._queries.journal is not None and isinstance(source, Resumable):
+            # From here on nothing is confirmed to the transport before ``settle``: it would be lost if the process
+            # died while the element is not in the journal.
             source.hold()
         self._feeding[stream] = _Feeding(self._queries, stream, url, source, record)
 
@@ -186,8 +192,10 @@ def _below(url: str, allowed: str) -> bool:
         known.port,
         known.user,
     )
+    # "/data/../etc" lies below "/data" as a text, but not for the transport that resolves it.
     if not same or ".." in requested.path.split("/"):
         return False
+    # With the slash, or "/data" would admit "/database".
     return requested.path == known.path or requested.path.startswith(known.path.rstrip("/") + "/")
 
 
@@ -246,6 +254,7 @@ class _Feeding:
         """Read the source until it ends; about ``BATCH`` elements wait to be published."""
         try:
             for item in in_steps(self._source.items()):
+                # Asked before the next item is read: afterwards the source is at another place.
                 place = self._source.place() if isinstance(self._source, Resumable) else None
                 self._note_gap(item)
                 with self._changed:
@@ -264,6 +273,7 @@ class _Feeding:
 
     def _note_gap(self, item: Taken) -> None:
         """The first item of a source that was read before tells where what may be missing ends (ms)."""
+        # Only the first item after a start can show a gap.
         record, self._record = self._record, None
         if record is None or record["time"] is None:
             return
@@ -307,11 +317,14 @@ class _Feeding:
                 continue
             try:
                 self._queries.publish(self._stream, items, noted=noted)
+            # Both pass; the batch stays here meanwhile, the reader fills the next one and then waits too.
             except (QueriesBusyError, NotWrittenError):
                 self._leaving.wait(WAIT_S)
             else:
                 self.lag = self._queries.now() - reached
                 if place is not None and isinstance(self._source, Resumable):
+                    # After ``publish``, which returns when the elements are durable: the transport may forget them
+                    # now.
                     self._source.settle(place)
                 return
 

@@ -46,6 +46,7 @@ class AnswerDelivery:
     def __init__(self, queries: Queries, query: str, url: str, open_: OpenSink) -> None:
         self._queries, self.query, self._url, self._open = queries, query, url, open_
         self.sink = parse_address(url).text
+        # By the text of the address, which leaves out passwords: records are stored on the disk.
         self._record = f"{query} {self.sink}"
         record = self._kept()
         self.number, self._mark = int(record.get("number", 0)), record.get("mark")
@@ -90,6 +91,7 @@ class AnswerDelivery:
             try:
                 self._deliver(backoff)
             except (SourceError, UnknownQueryError, NotDurableError) as error:
+                # Once for each reason: the sink is tried again every few seconds, perhaps for days.
                 if self.fault != str(error):
                     _LOG.error("the sink is away: %s", error, extra=self._about)
                 self.fault = str(error)
@@ -120,6 +122,7 @@ class AnswerDelivery:
         if not isinstance(sink, Marked):
             return
         if self._mark is not None:
+            # Cuts off what was written after the mark: those answers are going to be sent again.
             sink.restore(self._mark)
             return
         self._mark = sink.mark()
@@ -129,7 +132,9 @@ class AnswerDelivery:
     def _follow(self, sink: Sink, subscription: AnswerSubscription[bytes]) -> None:
         """Hand answers over until the sink is stopped, the query ends, or the sink is too far behind."""
         while not self._leaving.is_set():
+            # Cleared before taking: an answer that comes in between sets it again, and is not waited for.
             self._woken.clear()
+            # Read before the answers, so that the last ones are taken before the end is acted on.
             over = subscription.over
             if missed := subscription.missed:
                 _LOG.warning("%d answers were let go before the sink took them", missed, extra=self._about)
@@ -160,6 +165,7 @@ class AnswerDelivery:
             self._queries.journal.note("sink", self._record, {"number": number, "mark": self._mark})
 
     def _tell(self, delivery: Delivery) -> None:
+        # With a journal, what still waits is sent again after a restart, so it is not lost.
         again = 0 if self._queries.journal is None else delivery.waiting
         if (lost := delivery.undelivered - again - self.undelivered) > 0:
             _LOG.error("%d answers not delivered: %s", lost, delivery.why, extra=self._about)

@@ -92,6 +92,7 @@ class ServiceJournal:
         self._tickets = self._written = self._waiting = 0
         self._numbers: dict[str, int] = {}
         self._gaps = {stream: Gaps(record) for stream, record in self.state.records("gap").items()}
+        # Names are item numbers with leading zeros, so their order as text is that of their age.
         self._keys = deque(sorted(self.state.records("key")))
         self._beside = {name: record["beside"] for name, record in self.state.records("query").items()}
         self._ending = self._crowded = False
@@ -108,6 +109,7 @@ class ServiceJournal:
         """Keep what a query needs that saw the items from a number on."""
         name, question = running.name, running.question
         with self._changed:
+            # Done by the writing thread, to which the state belongs.
             self._noted.first.append(lambda: self.state.follow(name, question.query, question.semantics, start))
 
     @property
@@ -162,7 +164,10 @@ class ServiceJournal:
             self._numbers[running.name] = number = self._numbers.get(running.name, 0) + 1
             change.answers.append(NumberedLine(running.name, number, line))
             change.records["progress", running.name] = {"item": item, "number": number}
+            # What a client can no longer resume from need not be on the disk.
             change.settled[running.name] = running.answers.oldest - 1
+            # Subscribers get it after the commit: an answer that was sent, but is unknown after a crash, would get its
+            # number again.
             self._noted.then.append(lambda: running.answers.add(line, len(line)))
             self._noticed()
 
@@ -192,6 +197,7 @@ class ServiceJournal:
             if isinstance(request.semantics, Semantics):
                 fields = msgspec.to_builtins(request.semantics)
                 registration["semantics"] = {name: value for name, value in fields.items() if value is not None}
+                # Citations have no effect on answers, and their texts would be most of the record.
                 del registration["semantics"]["sources"]
             beside = _digest(shared)
             if shared and beside not in self._beside.values():
@@ -199,6 +205,7 @@ class ServiceJournal:
             self._beside[running.name] = beside
             record = {"request": registration, "owner": owner, "start": self._next, "beside": beside}
             self._noted.change.records["query", running.name] = record
+            # A query of this name may have ended by itself before.
             self._noted.change.records["over", running.name] = None
             if number := number_of(running.name):
                 self._noted.change.records["names", "last"] = number
@@ -218,6 +225,8 @@ class ServiceJournal:
             running.answers.add(answer.line, len(answer.line))
         self._numbers[running.name] = running.answers.number
         item = self._answered["further"].get(running.name, self._answered["item"])
+        # Progress is written with each answer, "answered" from time to time also for queries that had none: the later
+        # one counts.
         running.processed = max(item, progress["item"], start - 1)
         if (over := self.state.records("over").get(running.name)) is not None:
             return Resumption(start, None, None, End(**over))
@@ -235,6 +244,7 @@ class ServiceJournal:
             beside = self._beside.pop(query)
             if beside not in self._beside.values():
                 self._noted.change.records["beside", beside] = None
+            # All of its answers go.
             self._noted.change.settled[query] = 2**62
             return self._noticed()
 
@@ -260,6 +270,7 @@ class ServiceJournal:
     def wait(self, ticket: int, patience: float) -> None:
         """Wait until everything recorded is durable; NotDurableError after ``patience`` (s)."""
         with self._changed:
+            # Counted for ``_crowded``: with a single publisher that waits, gathering would only delay it.
             self._waiting += 1
             met = self._durable.wait_for(lambda: self._written >= ticket or bool(self.fault), patience)
             self._waiting -= 1
@@ -285,6 +296,7 @@ class ServiceJournal:
 
     def _noticed(self) -> int:
         self._tickets += 1
+        # The first event that waits starts the clock of ``age``.
         if self._tickets == self._written + 1:
             self._written_at = self._clock()
         self._changed.notify_all()
@@ -309,6 +321,7 @@ class ServiceJournal:
             if self._tickets == self._written and self._answered == before:
                 return None
             noted, self._noted = self._noted, _Noted()
+            # Under the lock, so that no event is noted between these calls and the change that they belong to.
             for call in noted.first:
                 call()
             self._wrote_at, self._crowded = self._clock(), self._waiting > 1
@@ -318,6 +331,7 @@ class ServiceJournal:
     def _waited(self) -> dict[str, int]:
         """How far queries have come, when something was noted, they have come further, or at the end."""
         while True:
+            # Only if answers lag behind items is there progress to look for without an event.
             behind = self._answered["item"] < self.state.next - 1
             if self._changed.wait_for(
                 lambda: self._tickets > self._written or self._ending, PROGRESS_S if behind else None
@@ -335,6 +349,7 @@ class ServiceJournal:
                 self.state.write(noted.change, ItemColumns.of_taken(noted.items), processed)
             except NotWrittenError as error:
                 self.trouble = str(error)
+            # A damaged file does not heal: publishers get the reason, and nothing is written any more.
             except JournalError as error:
                 self.fault = str(error)
                 return False

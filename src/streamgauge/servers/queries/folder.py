@@ -83,10 +83,12 @@ class QueryFolder:
                 self.refused.pop(f"{name}.rq", None)
             for name, file in files.items():
                 signature = self._signature(file)
+                # An editor or a copy may still be writing the file when it is first seen.
                 steady = at_once or self._seen.get(name) == signature
                 self._seen[name] = signature
                 if steady and self._done.get(name) != signature:
                     self._take(name, file)
+                    # Computed again, since reading the query may have shown further files that it depends on.
                     self._done[name] = self._seen[name] = self._signature(file)
 
     def _signature(self, file: Path) -> Signature:
@@ -98,6 +100,7 @@ class QueryFolder:
             query = self._read(file)
             self._others[name] = query.others
             if self._registered.get(name) != query.registration:
+                # Before the old query ends: a mistake in the new text must not leave the name without a query.
                 self._queries.check(query.registration)
                 if name in self._registered:
                     self._end(name)
@@ -125,4 +128,5 @@ def _stamp(file: Path) -> tuple[str, int, int, int] | None:
         status = file.stat()
     except OSError:
         return None
+    # The inode as well: a file that is renamed over another may have its time and size.
     return str(file), status.st_mtime_ns, status.st_size, status.st_ino

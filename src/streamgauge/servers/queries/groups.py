@@ -55,6 +55,8 @@ class Question:
         A query whose answers are a stream waits for its readers, which would wait for it in the same session.
         """
         together = getattr(engine, "start_all", None) is not None and self.output is None
+        # Only time-based windows forget by time, so that a session restarted from a part of the log reaches the same
+        # state.
         timed = all(window.window.kind == "time" for window in self.query.windows)
         return together and timed and not not_durable(self.query, self.semantics, self.engine)
 
@@ -170,6 +172,7 @@ class SharedEvaluation:
         self.members: tuple[AnsweredQuery, ...] = ()
         self._before = (0, 0)
         self._last: Counts | None = None
+        # (place of the item, number of the answer that it caused): how far this session and any session have come.
         self._emitted = self._given = (-1, 0)
         self.latest: int | None = None
         """The time (ms) of the latest element that a process before has answered."""
@@ -194,6 +197,7 @@ class SharedEvaluation:
 
     def resume(self, member: AnsweredQuery, resumption: Resumption) -> None:
         """A query that a process before answered is answered here."""
+        # The least of all members: an answer is skipped only where each of them has it.
         times = (resumption.latest, self.latest if self.members else resumption.latest)
         self.latest = None if None in times else min(time for time in times if time is not None)
         self.members = (*self.members, member)
@@ -219,6 +223,7 @@ class SharedEvaluation:
     @property
     def kept(self) -> int:
         """The size of its kept answers, bytes."""
+        # Members share the same lines, so one of them stands for all.
         return max((member.answers.bytes for member in self.members[:1]), default=0)
 
 
@@ -287,6 +292,7 @@ class EvaluationGroup:
     def anew(self, evaluations: Sequence[SharedEvaluation], *, apart: bool = False) -> "EvaluationGroup":
         """A group that continues from here, with its evaluations or others at the same position."""
         group = EvaluationGroup(self._context, self._question, self.start)
+        # Counts start at 0: those so far stay with the evaluations (``SharedEvaluation.move``).
         group.progress = Progress(self.progress.next, greatest=self.progress.greatest)
         group.begun, group.need, group._admitted, group.apart = self.begun, self.need, self._admitted, apart
         group.lacking, group.answered, group.noted = self.lacking, self.answered, self.noted
@@ -338,6 +344,7 @@ class EvaluationGroup:
         evaluations, at = self.evaluations, None if self.session is None else self.session.reporting
         if at is not None and not self._evaluations[at].over:
             return [self._evaluations[at]]
+        # Which question is to blame is found by halving: log2 n restarts instead of n.
         return evaluations[: len(evaluations) // 2]
 
     def alike(self, begin: int) -> object:
@@ -345,6 +352,7 @@ class EvaluationGroup:
         if self.apart or self.begun is None or (self.lacking and self.start > begin):
             return None
         semantics, windows = self._question.semantics, self._question.query.windows
+        # Two sessions with t0 on the same grid have the same windows from some element on.
         step = lcm(semantics.period or 1, semantics.time_unit, *(window.window.slide for window in windows))
         start = self.start if self.start > begin else -1
         since = self.begun[1] if start >= 0 else None
@@ -426,6 +434,7 @@ class EvaluationGroup:
         place, elements, out_of_order, greatest = progress
         if isinstance(item, ElementBatch):
             first, last, triples, count = int(item.times[0]), int(item.times[-1]), len(item.added) // 3, len(item)
+            # Late elements are counted one by one; batches of a working source rise.
             if not item.rising or (greatest is not None and first < greatest):
                 for element in item.elements():
                     progress = self._enter(session, element, progress)
@@ -433,6 +442,8 @@ class EvaluationGroup:
         else:
             first, last, triples, count = item.time, item.time, len(item.added), 1
         elements += count
+        # Engines raise an error for disorder without a bound; in a service that would end the query for one late
+        # sensor.
         if greatest is not None and first < greatest and self._question.semantics.lateness is None:
             return Progress(place, elements, out_of_order + count, greatest)
         self._held.take(last, triples)
@@ -445,6 +456,7 @@ class EvaluationGroup:
         limit = self._context.limits.memory
         if self.memory + self._kept <= limit or self.replays:
             return
+        # Counted only near the limit: ``_kept`` is an upper bound until then, since ``note`` never lowers it.
         self._kept = max((evaluation.kept for evaluation in self.evaluations), default=0)
         if self.memory + self._kept > limit:
             limit //= 2**20

@@ -42,6 +42,7 @@ class ItemLog:
         """Drop the items before position ``end`` up to the first with a time at or after ``floor`` (ms)."""
         while self.begin < end and latest_time(self._items[self.begin - self._offset][1]) < floor:
             self.begin += 1
+        # Dropped at half the length, so that shifting the list costs O(1) an item.
         if 2 * (self.begin - self._offset) > len(self._items):
             del self._items[: self.begin - self._offset]
             self._offset = self.begin
@@ -57,6 +58,7 @@ def times_reached(item: Taken) -> Iterator[int]:
         yield item.time
     elif isinstance(item, ElementBatch):
         reached = np.maximum.accumulate(item.times)
+        # Counted from the end, so that the last element is always among them.
         yield from reached[len(item) - 1 :: -max(1, len(item) // STEPS)][::-1].tolist()
 
 

@@ -40,6 +40,8 @@ class ResumedWorker:
                 if last <= self._last:
                     self._answered.append((last, part))
                 else:
+                    # Due elements are answered one by one like any published ones: their answers have numbers of their
+                    # own.
                     elements = enumerate(part.elements(), last + 1 - len(part))
                     self._due += [(number, (part.stream, element)) for number, element in elements]
             return
@@ -54,6 +56,7 @@ class ResumedWorker:
     def _parts(self, number: int, batch: ElementBatch) -> Iterator[tuple[int, ElementBatch]]:
         """The parts of a batch that all queries saw which saw the first element, each with the number of its last."""
         begin, end = max(number, min(self._starts)), number + len(batch)
+        # A batch may span the registration of a query, which saw only the elements behind it.
         borders = [cut for cut in {*self._starts, self._last + 1} if begin < cut < end]
         for first, last in pairwise(sorted({begin, *borders, end}) if begin < end else ()):
             yield last - 1, batch.part(first - number, last - number)

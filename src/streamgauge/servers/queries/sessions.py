@@ -105,6 +105,7 @@ class EngineSession:
 
     def push(self, element: StreamElement) -> None:
         """An element has come."""
+        # An advance promised that nothing up to this time follows; reports up to it may have been sent.
         if self._told is not None and element.time <= self._told:
             self._after_told += 1
             return
@@ -121,6 +122,7 @@ class EngineSession:
             self._take_batch(item)
 
     def _take_batch(self, batch: "ElementBatch") -> None:
+        # One late element, and all are taken one by one, so that it is counted.
         timely = self._told is None or int(batch.times.min()) > self._told
         session = (self._session or self._begin(int(batch.times[0]))) if timely else None
         if (push_batch := getattr(session, "push_batch", None)) is not None:
@@ -142,6 +144,7 @@ class EngineSession:
 
     def abandon(self) -> None:
         """Release the session's resources without ending it."""
+        # The engine's count goes with its session, so it is added up here.
         self._after_told, self._session = self.late, None
 
     def _begin(self, first: int) -> Session:
@@ -202,6 +205,7 @@ def start(engine: Engine, queries: Sequence[Started], options: Mapping[str, Any]
 def _started(query: SessionQuery, semantics: Semantics, settled: int | None) -> Started:
     """A query as the engine starts it; ``since`` is observed here where the beginning gave it, for any engine."""
     own = max((time for time in (query.semantics.since, settled) if time is not None), default=None)
+    # The beginning did not move ``since``: the engine observes the declared one itself.
     if semantics.since == query.semantics.since:
         return query.query, replace(semantics, since=own), query.emit
 
@@ -220,6 +224,7 @@ class _Several:
 
     @property
     def late(self) -> int:
+        # The same element is late in each of them: the maximum, not the sum.
         return max((int(getattr(session, "late", 0)) for session in self._sessions), default=0)
 
     def push(self, element: StreamElement) -> None:

@@ -129,12 +129,15 @@ class QueryWorker:
         Queries that differ only in items outside of all windows share a group. Returns the evaluation of each query.
         """
         self._log.add(items)
+        # Busy from the start: until the thread has begun, ``idle`` must not report that all is answered.
         self._put, self._busy = self._log.end, True
         if self._shares:
             self._log.drop(self._log.end, self._floor(items))
         groups, evaluations = dict[object, EvaluationGroup](), list[SharedEvaluation]()
         for query, resumption in queries:
             start = self._log.place(resumption.start)
+            # Queries whose first item is outside of all windows have the same content, however much earlier one of
+            # them began.
             key = (start if start > self._log.begin else -1, resumption.begun)
             if key not in groups:
                 groups[key] = EvaluationGroup(self._context, query.question, start)
@@ -182,6 +185,8 @@ class QueryWorker:
 
     def await_end(self, patience: float) -> None:
         """Wait until the sessions have ended, as long as ``patience`` (s)."""
+        # A query may be ended by its own answer, hence by this thread; and one that failed to register never started
+        # it.
         if self._thread is not current_thread() and self._thread.ident is not None:
             self._thread.join(patience)
 
@@ -207,6 +212,7 @@ class QueryWorker:
     def put(self, items: Sequence[NumberedItem]) -> None:
         """Let elements and advances wait their turn; nothing after its end."""
         with self._changed:
+            # From the first item on, a new question sees less than the others and needs a group of its own.
             self._fresh = None
             if not items or self._ending:
                 return
@@ -242,6 +248,7 @@ class QueryWorker:
 
     def wall_advance(self, now: int) -> Advance:
         """How far time has come for the queries when it is ``now`` (ms) by the wall clock."""
+        # Elements of this very millisecond may still come, and late ones within the bound.
         return Advance(now - (self.question.semantics.lateness or 0) - 1)
 
     def hear(self, stream: str, items: Sequence[NumberedItem]) -> None:
@@ -308,20 +315,24 @@ class QueryWorker:
         except (TooMuchError, Interruption) as error:
             why = error if isinstance(error, TooMuchError) else DeadlineError()
             end, ended = End(f"{why}: ask for less, or of smaller windows", "failed"), group.alone()
+        # An engine is a plug-in: whatever it raises ends its query, not the worker and with it all other queries.
         except Exception as error:
             end, ended = End(f"the engine failed: {error}", "failed"), group.alone()
+        # Before ``abandon``, which drops the session that knows which one was under way.
         suspects = group.suspects()
         group.abandon()
         for evaluation in ended:
             self._note_last(evaluation)
             self._over(evaluation, end)
         rest = group.evaluations
+        # The cause is found, or questions without readers may be it: the rest is tried together once more.
         together = ended or len(rest) < group.size
         parts = [rest] if together else [suspects, [one for one in rest if one not in suspects]]
         with self._changed:
             parted = [group.anew(part, apart=not together) for part in parts if part]
             self._groups = [*(other for other in self._groups if other is not group), *parted]
             for other in self._groups if ended else ():
+                # The question that split groups has ended, so they may be merged again.
                 other.apart = False
 
     def _answer(self, group: EvaluationGroup, watched: Watched) -> None:
@@ -369,6 +380,7 @@ class QueryWorker:
         for group in groups if self._shares else ():
             group.settle()
         if not self._shares or self._single:
+            # Nothing is ever restarted from this log.
             log.drop(log.end, inf)
             return
         whole = [group.start for group in groups if group.need.floor is None]
@@ -378,6 +390,7 @@ class QueryWorker:
             return
         with self._changed:
             self._groups = [group for group in self._groups if group.evaluations or group is self._fresh]
+            # Joining replays the whole log. Waiting until it holds only newer items bounds that to once per item.
             if log.begin >= self._joined_at:
                 self._join_groups()
 
@@ -403,6 +416,7 @@ class QueryWorker:
             self._hand_on(evaluation, answer)
 
     def _hand_on(self, evaluation: SharedEvaluation, answer: Answer) -> None:
+        # A restarted session repeats the last item; what was sent for it is not sent again.
         if self._shares and not evaluation.fresh(evaluation.group.progress.next):
             return
         line = encode_answer(answer).rstrip(b"\n")
