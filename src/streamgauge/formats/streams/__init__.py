@@ -164,6 +164,7 @@ def read_open(file: IO[bytes], place: str, form: Format, reading: Reading, refus
     if form.follow is not None:
         check_options(form, "follow", reading, place, stream_formats().values())
         return _follow(file, place, form, reading, refuse)
+    # Standard input has no name; with one, formats that look at endings treat it like a file.
     ending_of_form = form.endings[0] if form.endings else ""
     document = Document(place, f"stdin{ending_of_form}", lambda: file, reading.base, reading.charset)
     return read_whole(Whole(place, (document,)), form, reading, refuse)
@@ -226,6 +227,7 @@ def parse_file(path: Path, base: str | None = None) -> Iterator[ox.Quad]:
 def _with_options(path: str | Path) -> tuple[Path, Reading]:
     """The file and its options, which follow a ``?`` unless a file has the whole name; FormatError."""
     name, mark, text = str(path).partition("?")
+    # A file may have a "?" in its name; then it is no option.
     if not mark or Path(path).exists():
         return Path(path), Reading()
     options = dict(parse_qsl(text, keep_blank_values=True))
@@ -265,6 +267,7 @@ def stream_format(path: Path, form: str | None, reading: Reading | None = None) 
     if len(claimants) == 1 or not path.is_file():
         return claimants[0]
     head = _head(path)
+    # Nothing to recognise yet, as in a file that is still to be written: the options alone decide.
     if not head:
         return next((form for form in claimants if _able(form, reading)), claimants[0])
     return format_by_bytes(claimants, head, reading)
@@ -297,6 +300,7 @@ def format_by_bytes(claimants: Sequence[Format], head: bytes, reading: Reading |
 
 def _able(form: Format, reading: Reading | None) -> bool:
     """Whether a format honours the options of a reading in one way or another."""
+    # Every format can be read with a lateness bound, whether or not it names the option.
     return reading is None or reading.chosen - {"lateness"} <= form.options
 
 

@@ -33,6 +33,7 @@ _TABLE: Final = frozenset({*_INHERITED, "url", "tableSchema", "dialect", "transf
 _DIALECT: Final = frozenset(
     {"delimiter", "quoteChar", "header", "encoding", "skipRows", "doubleQuote", "headerRowCount"}
 )
+# Names of datatypes that the vocabulary has beside those of XML Schema (Metadata Vocabulary, 5.11.1).
 _ALIASES: Final = {"number": "double", "datetime": "dateTime", "any": "string", "binary": "base64Binary"}
 _LEXICAL: Final = {
     "integer": re.compile(r"[+-]?\d+"),
@@ -108,8 +109,10 @@ def read_mapping(
     except ValueError as error:
         raise FormatError(f"{path}: not JSON: a mapping of columns is a JSON file (docs/own-data.md)") from error
     try:
+        # Ours, not W3C's: the vocabulary is about tables, and JSON needs the path to its rows.
         iterator = data.pop("iterator", None) if of_json and isinstance(data, dict) else None
         if iterator is not None:
+            # Parsed now, so that a mistake is found in the mapping and not at the first message.
             json_path(str(iterator))
         return replace(_mapping(_table(data, table), base, prefixes, "" if of_json else "string"), iterator=iterator)
     except (ValueError, InstantError) as error:
@@ -214,6 +217,7 @@ def _mapping(table: Mapping[str, Any], base: str, prefixes: Mapping[str, str], d
         return TableMapping(None, dialect)
     if not isinstance(described, list) or not described:
         raise ValueError("tableSchema.columns: expected a list of columns")
+    # Inherited properties: those of a column override those of its schema, and these the table's.
     shared = {"datatype": datatype, **{key: part[key] for part in (table, schema) for key in _INHERITED if key in part}}
     columns = [
         _column({**shared, **_checked(column, _COLUMN, f"column {place}")}, f"column {place}", base, prefixes)

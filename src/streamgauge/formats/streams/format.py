@@ -181,6 +181,7 @@ def checked(element: StreamElement) -> StreamElement:
     """The element itself if its triples are well formed; ValueError names the first that is not."""
     triples = (*element.added, *element.removed)
     try:
+        # All at once, since nearly all are sound; which one is not is looked for afterwards.
         sound = all(starmap(is_triple_of, triples))
     except (AttributeError, TypeError):
         sound = False
@@ -218,6 +219,7 @@ class TermCheck:
         """Raise ValueError with the first term that is malformed."""
         for term in terms if self._checked else ():
             try:
+                # The expression decides most IRIs without a call of the parser.
                 if not _IRI.fullmatch(term):
                     parse_term(term)
             except ValueError as error:
@@ -259,6 +261,7 @@ class Numbering:
 
     def own(self, place: object, element: StreamElement) -> StreamElement | None:
         """An element with its own number; ``None`` if it is a repetition."""
+        # Elements without a number that follow continue from here.
         self._next = element.sequence + 1
         if self._reading.once:
             if element.sequence <= self._numbers.get(element.stream, element.sequence - 1):
@@ -270,6 +273,7 @@ class Numbering:
     def own_batch(self, batch: "ElementBatch") -> bool:
         """Take note of elements with their own numbers; false if each is to be looked at, as ``own`` does."""
         times, sequences = batch.times, batch.sequences
+        # Only rising batches need no check of each element.
         if self._reading.lateness is None and not (batch.rising and (self._last is None or times[0] >= self._last)):
             return False
         if self._reading.once:

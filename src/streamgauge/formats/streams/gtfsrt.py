@@ -77,6 +77,7 @@ def _feed(payload: bytes, place: str) -> Any:
         feed.ParseFromString(payload)
     except DecodeError as error:
         raise FormatError(f"{place}: not a FeedMessage of GTFS-Realtime: {error}") from error
+    # Protobuf parses bytes of another message without an error; missing required fields show it.
     if not feed.IsInitialized():
         raise FormatError(
             f"{place}: not a FeedMessage of GTFS-Realtime: it lacks {', '.join(feed.FindInitializationErrors())}"

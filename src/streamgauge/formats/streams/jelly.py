@@ -77,6 +77,7 @@ def _is_flat(document: Document) -> bool:
     return options.stream_types.logical_type in (
         jelly.LOGICAL_STREAM_TYPE_FLAT_TRIPLES,
         jelly.LOGICAL_STREAM_TYPE_FLAT_QUADS,
+        # A producer that says nothing may have cut frames by size alone.
         jelly.LOGICAL_STREAM_TYPE_UNSPECIFIED,
     )
 

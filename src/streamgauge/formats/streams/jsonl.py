@@ -110,6 +110,7 @@ class _LineDecoder:
 
     def __init__(self, reading: Reading) -> None:
         self._numbering, self._check, self._among = Numbering(reading), TermCheck(reading), reading.among
+        # With several streams, an element that names none is refused, not guessed.
         self.stream = None if reading.among else reading.stream
         self.time: int | None = None
         self._columns: LineColumns | None = None
@@ -176,6 +177,7 @@ class _LineDecoder:
             item = decode_input(line, self)
         except LineError as error:
             hint = f"; {which(self._among)}" if self._among and "field stream" in str(error) else ""
+            # Usually another dialect of JSON lines in a file of the same ending.
             if "field t is missing" in str(error) or "is unknown" in str(error):
                 hint = " (form=json reads plain JSON, form=jsonld JSON-LD: docs/own-data.md)"
             raise FormatError(f"{place}: {error}{hint}") from error

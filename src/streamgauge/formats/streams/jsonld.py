@@ -20,6 +20,7 @@ from streamgauge.formats.streams.sorted_runs import in_order
 from streamgauge.formats.syntaxes import MEDIA_TYPES, parse_open
 from streamgauge.model.element import StreamElement
 
+# A document on one line may be long, but must not be read whole only to tell how to read it.
 _FIRST_LINE: Final = 2**20
 
 LINES: Final = (".ndjsonld", ".jsonl", ".ndjson")
@@ -84,6 +85,7 @@ def _document_items(
     quads = [(where, relabel.triple(quad), graph_name(quad)) for quad in parsed]
     if not quads:
         raise FormatError(f"{where}: the document has no triples: does a @context define its members?")
+    # One line is a message: what has no time belongs to all of its elements. A document over several lines is a file.
     if stated is None or b"\n" not in text:
         return message(quads, where, stated)
     observations = Observations(where, ((triple, graph) for _, triple, graph in quads), stated)

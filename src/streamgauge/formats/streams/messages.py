@@ -220,7 +220,9 @@ class _Log:
 
     def restart(self) -> None:
         """Begin another log: no prefixes, any syntax; message numbers continue."""
+        # A line in any case, so that the line numbers of errors are off by the same one.
         self._header = f"BASE <{self._reading.base}>\n".encode() if self._reading.base else b"\n"
+        # TriG first: the four syntaxes overlap, and only quads with four terms in a line are not TriG.
         self._syntaxes: tuple[ox.RdfFormat, ...] = (ox.RdfFormat.TRIG, ox.RdfFormat.N_QUADS)
 
     def items(self, piece: Piece, place: str, arrived: int | None) -> list[Item]:

@@ -69,6 +69,7 @@ PREFIXES: Final[dict[str, str]] = {
 """Prefixes that need no declaration: those of W3C's initial context for RDFa, and vocabularies of observations."""
 
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
+# Without "//" an IRI looks like a prefixed name; of these schemes it is taken for an IRI all the same.
 _SCHEMES: Final = ("urn", "tag", "mailto", "file", "did")
 
 
@@ -146,6 +147,7 @@ class TimeProperty:
         for step in self.path[1:]:
             values = _values(triples, step)
             owners = {subject: [o for node in nodes for o in values.get(node, ())] for subject, nodes in owners.items()}
+        # The usual case, without instants of OWL-Time, needs no further look-ups.
         if all(is_literal(term) for terms in owners.values() for term in terms):
             return {subject: terms for subject, terms in owners.items() if terms}
         steps = [_values(triples, step) for step in INSTANT]
@@ -289,6 +291,7 @@ class Observations:
                 if self._annotated:
                     self._taken.update((graph, triple) for node in nodes for triple in self._annotated_by(node))
                 yield self._place((graph, subject)), times[graph, subject], self._triples(nodes)
+        # Descriptions of named graphs, such as their provenance, are neither elements nor static data.
         about = {part for node in self._nodes if node[1] in self._graphs for part in self._description(node)}
         left = (node for node in self._nodes if node[0] not in whole and node not in used and node not in about)
         self._static = [node for node in left if self._left(node)]
@@ -345,6 +348,7 @@ class Observations:
             except InstantError as error:
                 refuse(FormatError(f"{place}: {error}"))
                 continue
+            # Equal instants written differently are one time; the dict is keyed by the instant.
             if len(stated) > 1:
                 named = " and ".join(list(stated.values())[:2])
                 refuse(FormatError(f"{place}: two times by {self._stated.shown}, {named}: an element has one"))

@@ -32,6 +32,7 @@ def honoured(*names: str | frozenset[str]) -> frozenset[str]:
 
 def check_options(form: Format, way: Way, reading: Reading, place: str, formats: Iterable[Format]) -> None:
     """FormatError for an option that the format does not honour in this way, with those that do."""
+    # Sorted, so that the message does not depend on the order of a set.
     refused = sorted(reading.chosen - form.honours.get(way, frozenset()))
     if refused:
         raise FormatError(f"{place}: {_refusal(refused[0], form, way, formats)}")

@@ -149,6 +149,7 @@ class JsonRows:
             for item in _flat(value):
                 if isinstance(item, dict):
                     inner += 1
+                    # Numbered by position, so that reading a file twice gives the same labels.
                     node = f"{subject}x{inner}"
                     yield subject, predicate, node
                     yield from self._members(item, node)
@@ -166,6 +167,7 @@ class JsonRows:
     ) -> Iterator[Triple]:
         """The triples of an object by the columns of a mapping."""
         cells = {column.name: self._cells(column, row, message) for column in columns}
+        # A template has one value per column: the first of an array.
         values = {name: _text(cell[0]) if cell else "" for name, cell in cells.items()} | {"_row": str(count)}
         for column in columns:
             if column.predicate is None:
@@ -199,6 +201,7 @@ class JsonRows:
 
     def _path(self, text: str, row: dict[str, Any]) -> JsonPath:
         """The path of a title: the member with exactly that name, else a JSON path."""
+        # A member named "a.b" wins over the path a, then b.
         if text in row:
             return JsonPath((text,))
         known = self._paths.get(text)
@@ -219,6 +222,7 @@ class JsonRows:
         for column in columns:
             if name in (column.name, *column.titles) or (iri is not None and column.predicate == iri):
                 return column.titles[0] if column.titles else column.name
+        # The property by which the member is read without a mapping: its name is the rest of the IRI.
         if iri is not None and iri.startswith(f"<{self._reading.stream}#"):
             return iri[len(self._reading.stream) + 2 : -1]
         return name
@@ -250,6 +254,7 @@ class JsonRows:
         return dates[0] if len(dates) == 1 else None
 
     def _guess(self, row: dict[str, Any]) -> str:
+        # Guessed per row, since messages of one topic may have different members.
         names = [name for name in row if name.rpartition(":")[2].lower() in _TIMES]
         if len(names) == 1:
             return names[0]

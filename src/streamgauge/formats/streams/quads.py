@@ -49,6 +49,7 @@ Quad: TypeAlias = tuple[str, Triple, Term]
 
 _LAST_DIGITS = re.compile(r"(\d+)>$")
 _NUMBER = re.compile(r'"(-?\d+)"')
+# Graphs whose names are remembered: an IRI of 60 bytes each is some 15 MB.
 _REMEMBERED = 100_000
 
 
@@ -110,6 +111,7 @@ def message(
     """
     graphs, times = _collect(quads)
     named = _stated_of_graphs(graphs, stated)
+    # Times of subjects that are no graphs of the message: of triples outside any graph.
     own = {time for graph, time in times.items() if graph not in graphs}
     if "" in graphs and len(own) > 1:
         raise FormatError(f"{place}: the message states several times: {', '.join(map(str, sorted(own)))}")
@@ -221,6 +223,7 @@ class _Passing:
 
     def _about(self, quad: Quad) -> Term:
         _, triple, graph = quad
+        # A statement of time is about its subject, in whatever graph it stands.
         return triple[0] if triple[1] == HAS_TIMESTAMP or self._is_stated(quad) else graph
 
     def _is_stated(self, quad: Quad) -> bool:
@@ -387,6 +390,7 @@ def _trig_of_files(whole: Whole, reading: Reading) -> Iterator[Quad]:
 def _trig(quads: Iterable[ox.Quad], place: str, relabel: Relabel) -> Iterator[Quad]:
     for quad in quads:
         graph = graph_name(quad)
+        # The parser of TriG gives no line numbers for quads.
         yield f"{place}, graph {graph or 'none'}", relabel.triple(quad), graph
 
 

@@ -87,6 +87,7 @@ def decoder(reading: Reading) -> Decode:
 def _mapping_of(place: str, name: str, reading: Reading) -> TableMapping:
     """The mapping that the user named, else the one next to the file, else the header's."""
     named = _named_mapping(name, reading)
+    # The mapping of readings.csv.gz is that of readings.csv.
     coding = suffix_of(place)
     beside = Path((place[: -len(coding)] if coding in CODINGS else place) + BESIDE)
     if named is not None or not beside.is_file():
@@ -119,6 +120,7 @@ class Rows:
     ) -> None:
         self._place, self._reading, self._refuse, self._mapping = place, reading, refuse, mapping
         self._instants, self._arrived = times, arrived
+        # Blank nodes of several files of a folder must differ.
         self._label = label or "".join(sign for sign in Path(place).name if sign.isascii() and sign.isalnum())
         self._line = mapping.dialect.skip
         self._texts = self._decoded(bounded_lines(file, place, reading.limit, refuse))
@@ -190,6 +192,7 @@ class Rows:
             return list(enumerate(header_columns(header, self._reading.stream, self._reading.prefixes)))
         if header is None:
             real = (column for column in columns if not column.virtual)
+            # By identity: columns that describe cells alike are equal.
             places: dict[int, int] = {id(column): place for place, column in enumerate(real)}
             return [(places.get(id(column)), column) for column in columns]
         return [(None if column.virtual else self._index_of(column, header), column) for column in columns]

@@ -101,7 +101,7 @@ def understand(request: QueryRegistration, engine: Engine, limits: QueryLimits) 
     """The query with its own static data, and its semantics; QueryError, RequestError or LimitError."""
     if len(request.query.encode()) > limits.query_text:
         raise QueryLimitError(f"the query is longer than {limits.query_text} bytes: ask something shorter")
-    # Before parsing: nesting that is too deep ends a recursive parser, not only the request.
+    # Before parsing: the bounds are on nesting, too, which recursive parsers follow.
     check_bounds(request.query, SERVED)
     dialect = request.dialect or detect(request.query)
     query = parse(request.query, dialect).with_static(read_static(request.static, limits.static_triples))
@@ -115,7 +115,7 @@ def read_static(text: str, limit: int) -> tuple[Triple, ...]:
         check_turtle(text)
         for quad in ox.parse(text, format=ox.RdfFormat.TURTLE):
             triples.append(to_triple(quad))
-            # While parsing, not after it: the text may be small and repeat itself by prefixes and lists.
+            # While parsing, so that a document that is too large is never in memory whole.
             if len(triples) > limit:
                 raise QueryLimitError(f"more than {limit} static triples: bring fewer")
     except BoundError as error:
