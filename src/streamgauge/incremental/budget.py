@@ -154,6 +154,9 @@ class ChangeBudget:
         """
         if granted + need > limit:
             return 0
+        # A worked example: four queries and ``whole`` = 400, so each has 100 to itself. A query that needs 10 gets its
+        # 100; when these are spent 100 more out of the common 400, then 200; then only the 10 that it needs, as 400
+        # more are not left.
         part = self.part
         # First twice what it has, so that a query that reads n facts asks log(n) times; if that much is no longer
         # left, exactly what it needs, so that the last facts of the budget are used.

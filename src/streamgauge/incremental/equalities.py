@@ -96,6 +96,9 @@ class EqualIndex(Index):
         term = self._other(row)
         if term is None:
             return ()
+        # A worked example: the probe is the double 2**53, and the rows have integers. ``wider`` is DOUBLE, so the
+        # table of integers by their nearest doubles is asked, and gives 2**53 and 2**53 + 1; the condition holds for
+        # both.
         value, bags = read(term), list[Bag]()
         kind = _kind(value)
         for own, tables in self._tables.items():

@@ -72,6 +72,8 @@ class JoinSide:
         index: Index = dict(zip(keys, values, strict=True))
         if len(index) == len(keys):
             return index, False
+        # A worked example: (r1, 5) and (r2, 9) keyed by the first column give {r1: 5, r2: 9}; with a third pair (r1,
+        # 6) they give {r1: [5, 6], r2: [9]}.
         lists: Index = {key: [] for key in index}
         for key, value in zip(keys, values, strict=True):
             lists[key].append(value)

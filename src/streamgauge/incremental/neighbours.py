@@ -132,6 +132,8 @@ def _beside(run: ValueRun, search: BandSearch, term: Term, neighbours: Sequence[
     # The interval of ``term`` minus those of its neighbours leaves at most three gaps; they are walked from left to
     # right.
     start, end = search.span(run, term)
+    # A worked example: ``ABS(?w - ?v) < 3``, left values 1 to 12, and 9 is removed beside 5 on the right. 9 matches 7
+    # to 11, of which 5 matches 7; so 8 to 11 are yielded.
     spans = [search.clipped(run, neighbour, start, end) for neighbour in neighbours] if start < end else []
     for first, last in sorted(spans):
         if first < last:

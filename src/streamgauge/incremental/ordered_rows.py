@@ -235,6 +235,9 @@ class OrderedRows:
         for run in self.runs.values():
             # A sweep over the ends of all intervals. Where copies cancel out, as those of a row that was replaced by
             # one with a similar value, the rows between are not looked at.
+            # A worked example: the average falls from 49.7 to 49.5, ``?v > ?a``, and the run has 49.4, 49.6, 49.8. The
+            # old average (-1) meets the positions 2 to 3, the new one (+1) 1 to 3. The steps are +1 at 1 and -1 at 2;
+            # those at 3 cancel out. Only 49.6 is yielded, with one copy.
             steps: dict[int, int] = {}
             for term, count in probes:
                 start, end = self.search.span(run, term)

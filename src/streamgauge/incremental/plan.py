@@ -199,6 +199,9 @@ def _plan(
     relations: Sequence[TripleRelation],
     relation_of: Sequence[int],
 ) -> JoinPlan:
+    # A worked example: ``?s :p ?o . ?o :q ?v . ?s :r :c``. A triple of ``:p`` binds ?s and ?o. The third pattern is
+    # bound completely, so it is tested first; then ``:q`` is looked up by ?o, which opens ?v. From a triple of ``:q``
+    # the order is ``:p`` by its object, then ``:r``.
     steps = []
     bound = _names(patterns[first])
     left = [index for index in range(len(patterns)) if index != first]

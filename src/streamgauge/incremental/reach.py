@@ -168,6 +168,7 @@ class ReachedNodes:
         gained = {head for head in _heads_at(start, ends, heads) if head not in ends}
         waiting = list(gained)
         while waiting:
+            # Nodes that the start reached before are not followed: whatever is behind them, it reached too.
             fresh = forward.get(waiting.pop(), _NOWHERE) - ends - gained
             self._effort.spend(1 + len(fresh))
             gained |= fresh
@@ -318,6 +319,7 @@ class Components:
         """The ends that a start no longer reaches, given the ``heads`` that it reached through deleted edges."""
         place_of, forward, lost = self._place, self._edges.forward, set[Term]()
         # By place, which is topological order: when a component is taken, all that lead to it have been decided.
+        # A sorted list is a heap already.
         waiting = sorted({place_of[head] for head in heads})
         queued = set(waiting)
         while waiting:
@@ -377,6 +379,9 @@ def components(roots: Iterable[Term], edges: Edges, effort: EvaluationBudget) ->
     for root in roots:
         if root in number:
             continue
+        # A worked example: a -> b -> c, c -> b, c -> d, from a. The stacks grow to a b c. The edge back to b pops the
+        # border c: b and c are one component, whose border is b. d is opened and complete, so {d} comes first, then
+        # {c, b}, when the search returns to its border b, then {a}.
         waiting, borders, opened = [(root, iter(edges.get(root, _NOWHERE)))], [root], [root]
         number[root] = len(number)
         while waiting:

@@ -5,7 +5,7 @@ left. A triple's span begins with an arrival that finds it absent; its ``birth``
 sees it, and it lasts until its ``last`` arrival falls behind the horizon. A triple that arrives again within its span
 extends it; one that arrives again later begins another span.
 
-A worked example: look 0 is at 4 ms, look 1 at 10, look 2 at 30, and each sees the last 10 ms. (a p b) arrives at 0, 4
+A worked example: look 0 is at 4 ms, look 1 at 20, look 2 at 30, and each sees the last 10 ms. (a p b) arrives at 0, 4
 and 30 ms. It has two spans: one with birth 0, whose last arrival is at 4, and one with birth 2.
 """
 
@@ -107,6 +107,8 @@ class SpanIndex:
 
     def add(self, keys: Ids, places: Places) -> Places:
         """Add spans at ascending places; returns, for each, the place of the previous span with the same key."""
+        # A worked example: the keys 5, 7, 5 at the places 0, 1, 2 of an empty index give -1, -1, 0. The latest of 5 is
+        # 2, the one before it 0: following ``before`` from 2 finds both.
         before = self._latest[keys]
         # Assigning to repeated keys keeps the last place, so what can be read back tells whether any key came twice.
         self._latest[keys] = places
@@ -187,6 +189,8 @@ class TripleSpans:
     def ending(self, looks: "ConsecutiveLooks") -> tuple[Places, Places]:
         """The spans that end at one of these looks, and the index of that look."""
         live = slice(self.begin - self._base, self.end - self._base)
+        # A worked example: spans with their last arrivals at 4 and 9, and looks with the horizons 5 and 10 (before
+        # them 0 and 5). The first ends at the look of 5, the second at that of 10; one with 12 ends at neither.
         lasts = self._lasts[live]
         # A span ends at the first look whose horizon lies behind its last arrival; horizons never go back.
         at = looks.horizons.searchsorted(lasts, "right")

@@ -75,6 +75,8 @@ class WindowBegins:
 
     def last(self, time: int, t0: int) -> int:
         """The last beginning up to ``time``, with windows from ``t0`` on."""
+        # A worked example: size 10 s, slide 5 s, t0 = 0. The last beginnings at 4 s and 7.3 s are 0 and 5 s. Under (o,
+        # c] they are 1 and 5,001 ms, and an arrival at 5 s still belongs to the first.
         return time - (time - t0 - self._offset) % self._slide
 
     def following(self, time: int, t0: int) -> int:

@@ -134,6 +134,7 @@ def expand(template: str, values: Mapping[str, str], base: str, prefixes: Mappin
         how, name = match.groups()
         if name not in values:
             raise ValueError(f"{template}: there is no column {name}: the columns are {', '.join(values)}")
+        # A worked example: of the value ``a b/c`` the template ``{x}`` makes ``a%20b%2Fc`` and ``{+x}`` ``a%20b/c``.
         text = values[name]
         # Simple expansion encodes reserved characters, ``+`` and ``#`` keep them (RFC 6570, 3.2.2 to 3.2.4).
         if not how:

@@ -83,6 +83,8 @@ class Splitter:
         self._line = number
         kept = 0
         for token in self._marks(line):
+            # A worked example: ``:a :p 1 . MESSAGE :b :p 2 .`` on one line. What is ahead of the delimiter ends the
+            # first message, the rest begins the second one.
             self._keep(line[kept : token.start()])
             kept = token.end()
             if token.lastgroup != "version" and not self._leading(token):

@@ -110,6 +110,7 @@ def message(
     triples outside any graph.
     """
     graphs, times = _collect(quads)
+    # Before ``own``, as it takes the statements about graphs out of the default graph.
     named = _stated_of_graphs(graphs, stated)
     # Times of subjects that are no graphs of the message: of triples outside any graph.
     own = {time for graph, time in times.items() if graph not in graphs}

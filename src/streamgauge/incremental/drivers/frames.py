@@ -421,6 +421,8 @@ class Clocks:
         """
         pending = [(hand, hand.ticking.up_to(limit)) for hand in self._hands]
         self.next = self._earliest()
+        # A worked example: windows that close each 2 and each 3 ms. Up to 6 the instants are 2, 3, 4 and 6; at 6 both
+        # windows move, and there is one report.
         ordered = merge(*(_marked(hand, instants) for hand, instants in pending), key=itemgetter(0))
         for instant, group in groupby(ordered, key=itemgetter(0)):
             # Nothing can change any more, and empty reports are not sent: a gap of a year in the data must not cost a

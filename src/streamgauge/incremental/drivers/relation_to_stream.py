@@ -100,6 +100,8 @@ class RelationToStream:
         added = self._moved(delta, 1)
         if not self.again:
             return added
+        # A worked example: at 5 ms a first element evicts the last triple of row r, and a second one of 5 ms brings it
+        # back. As one tick nothing changed, so r, which left at 5, is not new at 5.
         left, gone = self.left_at(instant), self._moved(delta, -1)
         if left:
             again = Counter(added)

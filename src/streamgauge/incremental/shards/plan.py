@@ -45,6 +45,8 @@ class WindowTurns:
         """The first and last window that contains each time; none if the first is after the last."""
         soonest = 1 if self.borders is Borders.CLOSED_OPEN else 0
         latest = self.size - (self.borders is Borders.OPEN_CLOSED)
+        # A worked example: windows of 4 ms each 10 ms from 0 on, so window 0 is [0, 4) and window 1 [10, 14). 3 is in
+        # window 0; for 4 and 9 the first window (1) is after the last (0): they are in none.
         since = times - (t0 + self.first)
         return -(-(since + soonest) // self.slide), (since + latest) // self.slide
 

@@ -41,6 +41,9 @@ class Quadrants:
     def counts(self, starts: Numbers, ends: Numbers) -> Numbers:
         """The counts at these places (ascending): shape len(starts) x len(ends)."""
         # The last of these starts at which a quadrant counts; the suffix sum below reaches the earlier ones.
+        # A worked example: a quadrant at start 1 and end 2 in a grid of 3 x 4 counts at the starts 0 and 1 and the
+        # ends 2 and 3. It is put into the cell (1, 2), from which the sums below carry it to smaller starts and
+        # greater ends.
         row = np.searchsorted(starts, self.start, "right") - 1
         column = np.searchsorted(ends, self.end, "left")
         inside = (row >= 0) & (column < len(ends))

@@ -92,6 +92,8 @@ class Beside:
             while self._at[side] != to:
                 # A net belongs to the bag that it leads to: going forward it is applied after the step, going back
                 # undone before it.
+                # A worked example: nets +a, +b, -a are the bags {a}, {a, b}, {b}. From the first to the third +b and
+                # -a are applied; back to the second, -a is undone.
                 forward = self._at[side] < to
                 self._at[side] += forward
                 net = self._nets[side][self._at[side]]

@@ -185,6 +185,8 @@ def _linked(before: list[Part], now: list[Part]) -> Iterator[tuple[list[Part], l
     Rows of certain parts (one bag) that no open part contains form one group, compared by a single difference.
     """
     sides = [(side, part) for side, parts in enumerate((before, now)) for part in parts]
+    # A worked example: before {x} certain and {g1} or {g2} open, now {x} certain and {g2} or {g3}. The open parts
+    # share g2 and are decided together; x is in the group of certain rows.
     open_rows = {row for _, part in sides if len(part) > 1 for bag in part for row in bag}
     linked: list[tuple[int, Part]] = []
     rest: list[tuple[int, Part]] = []

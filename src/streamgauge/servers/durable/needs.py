@@ -94,6 +94,8 @@ class Need:
         """Note that all elements up to a time (ms) were answered."""
         self._latest = latest if self._latest is None else max(self._latest, latest)
         for mark in self._marks:
+            # The worked example above: the mark 1000 gets 1003 as its first element; at a time over 1003 + 10 the
+            # floor is 1000 - 70.
             if mark.first is None and latest >= mark.time:
                 mark.first = self._latest
         # A mark for each element would be as many as the elements; an eighth of the time is kept in vain at most.

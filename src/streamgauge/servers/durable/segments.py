@@ -282,8 +282,9 @@ def extent_of(number: int, columns: ItemColumns, greatest: int | None) -> Segmen
     """The extent of items that follow others, whose latest time is ``greatest`` (ms)."""
     times, counts = columns.times, columns.counts
     elements = counts != _ADVANCE
-    # An advance to t makes elements before t late, an element of time t does not make others of t late: hence + 1 for
-    # an advance.
+    # After an advance to t, elements of time t are late too (``EngineSession.push``); after an element of time t they
+    # are not. Hence + 1. A worked example: elements of 5 and 3, an advance to 7, elements of 7 and 8. ``came`` is 5,
+    # 5, 8, 8, 8 behind them, so 5 and 8 are timely, 3 and 7 are late.
     came = np.maximum.accumulate(np.concatenate([[_NEVER if greatest is None else greatest], times + ~elements]))
     entering = counts > 0
     timely = entering & (times >= came[:-1])

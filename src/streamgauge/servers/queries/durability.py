@@ -363,5 +363,7 @@ class ServiceJournal:
 
 def _answered(progress: Mapping[str, int]) -> dict[str, Any]:
     """The record of how far queries have come: the item that all have answered, and the last of those further on."""
+    # A worked example: three queries have answered up to the items 90, 90 and 95. The record is 90, and 95 for the
+    # third: one number for nearly all queries instead of one each.
     item = min(progress.values(), default=-1)
     return {"item": item, "further": {query: last for query, last in progress.items() if last > item}}
