@@ -1,6 +1,7 @@
 """SEP-BM's commands on a small configuration: run, analyse, judge, and what they say of bad input."""
 
 import json
+from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
@@ -37,6 +38,22 @@ def test_a_run_is_kept_analysed_and_judged(conf, tmp_path):
     assert one["all"]["throughput"]["complete"] == len(SMALL.publications)
     assert "1 of 1 run sent all notifications that were due" in page.read_text(encoding="utf-8")
     assert "1 of 1 run sent all" in sepbm("analyse", out, "--of", conf).stdout
+
+
+def test_recordings_of_one_name_all_count(conf, tmp_path):
+    """Runs of one system with the same options, in folders of the same name; the second lacks its notifications."""
+    folders = [tmp_path / one / "run" for one in "abc"]
+    assert sepbm("run", conf, "--out", folders[0]).exit_code == 0
+    whole = recordings.read(folders[0])
+    for folder, heard in zip(folders[1:], ((), whole.heard), strict=True):
+        recordings.write(folder, replace(whole, heard=heard), read(conf))
+    analysed = sepbm("analyse", *folders, "--of", conf, "--json")
+    runs = {run["name"]: run["all"]["missed"] > 0 for run in json.loads(analysed.stdout)["runs"]}
+    name = "broker_inprocess"
+    assert (analysed.exit_code, runs) == (1, {f"{name} ({folder})": folder == folders[1] for folder in folders})
+    for words in (("analyse", folders[0], "--of", conf), ("characterise", conf, "--run", folders[0], "--run")):
+        twice = sepbm(*words, tmp_path / "b" / ".." / "a" / "run")
+        assert (twice.exit_code, "named twice" in twice.stderr) == (2, True)
 
 
 def test_part_of_a_run_is_asked_for_by_options(conf, tmp_path):

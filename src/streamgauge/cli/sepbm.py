@@ -1,7 +1,7 @@
 """SEP-BM's commands: generate a configuration, run it on a system, analyse it, characterise its channels."""
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
@@ -175,25 +175,22 @@ def analyse(
     master: Master = None,
 ) -> None:
     """Print notification times, throughput, missed rows and verdicts; exit code 1 unless all are right."""
-    from streamgauge.report.sepbm import Compared, data, named, shown, write
+    from streamgauge.report.sepbm import Compared, by_name, data, shown, write
     from streamgauge.suites.sepbm import read
     from streamgauge.suites.sepbm.recordings import JudgedRecording, JudgingMeans, outcome
     from streamgauge.suites.sepbm.recordings import judge as judged
 
     stored = read(of)
-    recordings: dict[str, JudgedRecording] = {}
+    recordings: dict[Path, JudgedRecording] = {}
     with _telling() as tell:
         judging = JudgingMeans(lambda: spark(master), lambda what, done, count: tell(f"{what} ({done} of {count})"))
-        for folder in runs:
+        for folder in _distinct(runs):
             tell(f"reading {folder}")
             if judge:
                 judged(folder, stored, judging)
-            one = outcome(folder, stored, judging)
-            name = named(one.recording)
-            # Runs of one system with the same options have one name: the folder tells them apart.
-            recordings[name if name not in recordings else f"{name} ({folder.name})"] = one
+            recordings[folder] = outcome(folder, stored, judging)
     tell_unused(master)
-    compared = Compared(f"SEP-BM: {stored.folder.resolve().name}", recordings)
+    compared = Compared(f"SEP-BM: {stored.folder.resolve().name}", by_name(recordings))
     if out is not None:
         write(compared, out)
     if as_json:
@@ -215,21 +212,19 @@ def characterise(
 ) -> None:
     """Print the pattern of each query and P1 to P10 of the publications, ranked by notification time."""
     from streamgauge.report.sections import rich_table
-    from streamgauge.report.sepbm import characters, mean_times, named, ranks
+    from streamgauge.report.sepbm import by_name, characters, mean_times, ranks
     from streamgauge.suites.sepbm import read
     from streamgauge.suites.sepbm.characteristics import characterise as described
     from streamgauge.suites.sepbm.characteristics import ranked
     from streamgauge.suites.sepbm.recordings import JudgingMeans, outcome
 
-    stored = read(configuration)
+    stored, folders = read(configuration), _distinct(run_folders or ())
     with _telling() as tell:
         tell("counting")
         characteristics = described(spark(master), stored)
         judging = JudgingMeans(lambda: spark(master))
-        ran = [outcome(folder, stored, judging) for folder in run_folders or ()]
-        times: Mapping[str, Mapping[str, float]] = {
-            named(recording.recording): mean_times(recording) for recording in ran
-        }
+        ran = {folder: outcome(folder, stored, judging) for folder in folders}
+        times = {name: mean_times(recording) for name, recording in by_name(ran).items()}
     order = ranked(characteristics, times)
     if as_json:
         rows = {
@@ -240,6 +235,15 @@ def characterise(
         return
     for page_table in (characters(characteristics), ranks(order)):
         printing().print(rich_table(page_table, ""))
+
+
+def _distinct(folders: Sequence[Path]) -> Sequence[Path]:
+    """These folders; BadParameter for one that is named twice, as it would count twice."""
+    places = [folder.resolve() for folder in folders]
+    twice = next((folder for number, folder in enumerate(folders) if places[number] in places[:number]), None)
+    if twice is not None:
+        raise typer.BadParameter(f"{twice} is named twice: name each recording once")
+    return folders
 
 
 @contextmanager

@@ -1,5 +1,6 @@
 """SEP-BM's metrics as tables, plots and JSON: notification time and throughput by channel, with verdicts."""
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -40,6 +41,16 @@ def named(recording: SepbmRecording) -> str:
     publishers = [f"{recording.publishers} publishers"] if recording.publishers > 1 else []
     pace = [] if recording.rate is None else [f"{rate(recording.rate)} publications/s"]
     return ", ".join([recording.system, *options, *publishers, *pace])
+
+
+def by_name(outcomes: Mapping[Path, JudgedRecording]) -> dict[str, JudgedRecording]:
+    """Recordings by name; several with the same name are told apart by their folders."""
+    names = {folder: named(outcome.recording) for folder, outcome in outcomes.items()}
+    repeated = {name for name, count in Counter(names.values()).items() if count > 1}
+    return {
+        f"{names[folder]} ({folder})" if names[folder] in repeated else names[folder]: outcome
+        for folder, outcome in outcomes.items()
+    }
 
 
 @dataclass(frozen=True)
