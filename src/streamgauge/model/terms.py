@@ -1,7 +1,8 @@
 """Terms, triples and rows: a term is its canonical N-Triples string, a triple a tuple of three."""
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import repeat
 from typing import Final, TypeAlias
 
 Term: TypeAlias = str
@@ -28,6 +29,11 @@ _QUOTED: Final = {
     ord('"'): '\\"',
     ord("\\"): "\\\\",
 }
+
+
+def rows_of(columns: Sequence[Iterable[Term | None]], count: int) -> Iterator[Row]:
+    """``count`` rows from their columns; a projection of nothing has rows without columns."""
+    return zip(*columns, strict=True) if columns else repeat((), count)
 
 
 def is_iri(term: Term) -> bool:

@@ -186,14 +186,16 @@ class Kept:
         return Delivery(len(self.sent), self.undelivered, "nobody listens")
 
 
-def done_of(*rows):
+def done_of(*rows, columns=("s", "o")):
     import pyarrow as pa
 
     from streamgauge.engines.spark.micro_batches import BatchAnswers
     from streamgauge.model.report import DueReport, View
 
     due_report = DueReport(1000, (View(0, 1000, 0, 999, 9),))
-    table = pa.table([[row[n] for row in rows] for n in range(2)], schema=pa.schema([("s", "string"), ("o", "string")]))
+    schema = pa.schema([("report", "int64"), *((name, "string") for name in columns)])
+    whole = pa.table([list(column) for column in zip(*((0, *row) for row in rows), strict=True)] or [[], [], []], schema)
+    table = whole.drop_columns(["report"])  # as Spark's answers are taken apart: rows may have no columns
     return BatchAnswers(0, [[ReportRows(due_report, table)]], State(), State())
 
 
@@ -205,6 +207,18 @@ def test_messages_have_a_key_for_query_report_and_row(tmp_path):
     messages.write(done_of())
     assert [key for key, _ in kept.sent] == ["urn:answers 1000 0", "urn:answers 1000 1", "urn:answers 1000 -"]
     assert b'"add":[["<urn:c>",null]]' in kept.sent[1][1]
+
+
+def test_rows_without_columns_are_sent_and_stored_too(tmp_path):
+    """SELECT * of a pattern without variables has a row for each solution, with nothing in it."""
+    text = "SELECT * FROM NAMED WINDOW <urn:w> ON <urn:s> [RANGE PT1S] WHERE { WINDOW <urn:w> { <urn:a> <urn:b> 1 } }"
+    given, kept = replace(job(tmp_path), query=parse(text), text=text), Kept(0)
+    done = done_of((), (), columns=())
+    header = pipeline._sink(given, tmp_path, 0)._header
+    MessageSink("q", header, lambda: kept).write(done)
+    assert [key for key, _ in kept.sent] == ["q 1000 0", "q 1000 1"]
+    pipeline._sink(given, tmp_path, 0).write(done)
+    assert [answer.added for answer in read_run(tmp_path / "answers", parse).answers] == [((), ())]
 
 
 def test_messages_that_were_not_delivered_stop_the_batch(tmp_path):

@@ -18,7 +18,7 @@ from streamgauge.engines.spark.panes import PaneRows, ShownFrame
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
-from streamgauge.model.terms import Term
+from streamgauge.model.terms import Term, rows_of
 from streamgauge.query.stamps import reads_time
 from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers, changes
@@ -248,7 +248,7 @@ def _from(base: int, due_report: DueReport) -> DueReport:
 def _of_sets(report: pa.ChunkedArray, net: pa.ChunkedArray, terms: Sequence[pa.ChunkedArray]) -> pa.Array:
     """Changes of bags as changes of sets: a row is added with its first copy and removed with its last."""
     order = pc.sort_indices(report).to_pylist()
-    rows = list(zip(*(column.to_pylist() for column in terms), strict=True)) or [()] * len(report)
+    rows = list(rows_of([column.to_pylist() for column in terms], len(report)))
     counts, multiplicities, changes = net.to_pylist(), Counter[tuple[str | None, ...]](), [0] * len(report)
     for place in order:
         before = multiplicities[rows[place]] > 0

@@ -41,7 +41,7 @@ from streamgauge.model.phrases import offered
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, RunHeader
 from streamgauge.model.semantics import Origin, Semantics
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import rows_of
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import Sink, SourceError, check_place, kafka, open_sink, open_source
 from streamgauge.sources.contract import parse_address
@@ -167,7 +167,8 @@ class MessageSink:
         plain = Answer(names(form), (), (), answer_kind(form), report_rows.due.instant, scope(report_rows))
         if not len(report_rows.rows):
             yield f"{self.name} {report_rows.due.instant} -", plain
-        for number, row in enumerate(_tuples(report_rows)):
+        columns = [column.to_pylist() for column in report_rows.rows.columns]
+        for number, row in enumerate(rows_of(columns, len(report_rows.rows))):
             yield f"{self.name} {report_rows.due.instant} {number}", replace(plain, added=(row,))
 
 
@@ -179,10 +180,6 @@ def names(form: object) -> tuple[str, ...]:
 def scope(report_rows: ReportRows) -> tuple[int, int]:
     """The scope of a report, ms."""
     return report_rows.due.start, report_rows.due.end
-
-
-def _tuples(report_rows: ReportRows) -> Iterator[Row]:
-    return zip(*(column.to_pylist() for column in report_rows.rows.columns), strict=True)
 
 
 def _rows(reports: Sequence[ReportRows], first: int) -> pa.Table:

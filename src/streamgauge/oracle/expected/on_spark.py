@@ -12,7 +12,7 @@ from streamgauge.formats.stream import elements
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, rows_of
 from streamgauge.oracle.expected.cuts import uncut
 from streamgauge.oracle.expected.reports import (
     ContentChange,
@@ -121,14 +121,14 @@ class _Wanted:
             return [whole.kept(rows) for rows in self.bags(whole.query, semantics)]
         table = self._asked(answers, query, semantics)
         report, *terms = (column.to_pylist() for column in table.columns)
-        return in_order(zip(report, _tuples(terms, len(report)), strict=True), len(self.due))
+        return in_order(zip(report, rows_of(terms, len(report)), strict=True), len(self.due))
 
     def changes(self, query: ContinuousQuery, semantics: Semantics) -> Iterable[ContentChange]:
         """The difference of each report's solutions to those of the report before."""
         table = self._asked(changes, query, semantics)
         report, net, *terms = (column.to_pylist() for column in table.columns)
         nets: list[dict[Row, int]] = [{} for _ in self.due]
-        for at, count, row in zip(report, net, _tuples(terms, len(report)), strict=True):
+        for at, count, row in zip(report, net, rows_of(terms, len(report)), strict=True):
             nets[at][row] = count
         plain = map(ContentChange, self.due, self.sizes, nets)
         return as_sets(plain) if semantics.answers is Counting.SET else plain
@@ -151,11 +151,6 @@ def _collected(frame: DataFrame) -> pa.Table:
             raise
         what = AMBIGUOUS.removeprefix("streamgauge: ")
         raise RefusedError(f"the expected answer is not determined: {what}; order by every column") from None
-
-
-def _tuples(terms: Sequence[Sequence[str | None]], count: int) -> Iterable[Row]:
-    # ASK and a projection of nothing have rows without columns.
-    return zip(*terms, strict=True) if terms else iter([()] * count)
 
 
 def _wanted(

@@ -21,7 +21,7 @@ from streamgauge.formats.stream import elements
 from streamgauge.model.algebra import Select
 from streamgauge.model.element import StreamElement
 from streamgauge.model.report import DueReport, View
-from streamgauge.model.terms import Row, Term, Triple
+from streamgauge.model.terms import Row, Term, Triple, rows_of
 from streamgauge.reasoning import Rules
 from streamgauge.spark.answers import ContentChoices, answers, changes
 from streamgauge.spark.entailment import entailed
@@ -190,8 +190,7 @@ def _moved(
     table = changed.toArrow()
     channel, report, net = (table.column(name).to_pylist() for name in ("channel", "report", "net"))
     terms = [table.column(name).to_pylist() for name in table.column_names if name.startswith("t")]
-    rows: Iterable[Row] = zip(*terms, strict=True) if terms else iter([()] * len(net))
-    yield from zip(channel, report, net, rows, strict=True)
+    yield from zip(channel, report, net, rows_of(terms, len(net)), strict=True)
 
 
 def state_stream(facts: DataFrame, count: int) -> DataFrame:
