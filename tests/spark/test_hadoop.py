@@ -52,6 +52,21 @@ def test_a_file_system_may_store_no_digests(spark, tmp_path):
     assert manifest(spark, place).parts == (part,)
 
 
+def test_files_of_one_name_in_different_folders_are_told_apart(spark, tmp_path):
+    from streamgauge.spark.hadoop_tables import measured
+
+    places = []
+    for number, text in enumerate(("0: a p b.", "5: a p b. c p d.")):
+        folder = tmp_path / f"hour={number} ü%20"
+        folder.mkdir()
+        stream.write(elements(text), folder / "part.parquet")
+        places.append(RemotePlace(f"file://{folder}/part.parquet"))
+    assert [(part.file, part.rows) for part in map(measured(spark, places).get, places)] == [
+        ("part.parquet", 1),
+        ("part.parquet", 2),
+    ]
+
+
 def test_generate_writes_there_with_a_manifest_and_nothing_here(spark, table, tmp_path, monkeypatch):
     from streamgauge.spark.hadoop_tables import manifest
 

@@ -1,10 +1,11 @@
 """Files of Spark: triples of a frame as one file of N-Triples, and paths as Spark reads them."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from errno import EEXIST
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
@@ -40,6 +41,22 @@ def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None 
             overwrite(place, out)
     finally:
         kept.unpersist()
+
+
+FILE: Final = "_metadata.file_path"
+"""The column with the file of each row read from files, whose place is found by ``placed``."""
+
+
+def placed(files: Iterable[Place]) -> Callable[[str], Place]:
+    """A function from a file as Spark names it, ``file:///my%20readings/a.parquet``, to the one among these."""
+    known = {_identity(str(file)): file for file in files}
+    return lambda url: known[_identity(unquote(url))]
+
+
+def _identity(text: str) -> tuple[str, str]:
+    """Scheme, and host with path: ``file:/a``, ``file:///a`` and ``/a`` are the same."""
+    scheme, colon, rest = text.partition(":/")
+    return (scheme, rest.lstrip("/")) if colon else ("file", text.lstrip("/"))
 
 
 def file_name() -> Column:

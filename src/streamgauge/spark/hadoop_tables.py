@@ -20,7 +20,7 @@ from streamgauge.formats.places import Place, RemotePlace
 from streamgauge.formats.tables import check, seal_folder
 from streamgauge.model.mistake import MistakeError
 from streamgauge.spark.failures import JOB_ERRORS
-from streamgauge.spark.files import file_name, location
+from streamgauge.spark.files import FILE, location, placed
 from streamgauge.spark.hadoop import HadoopError, HadoopFile, HadoopFiles, reason
 
 _CHECKED: Final = {"parquet.page.verify-checksum.enabled": "true"}
@@ -137,9 +137,10 @@ def measured(session: SparkSession, files: Sequence[RemotePlace]) -> dict[Remote
         return {}
     order, times = (next((name for name in choice if name in frame.columns), None) for choice in _RANGES)
     bounds = [limit(fn.col(name)) if name else fn.lit(None) for name in (order, times) for limit in (fn.min, fn.max)]
-    by_file = frame.groupBy(file_name().alias("file")).agg(fn.count("*"), *bounds)
-    names = {file.name: file for file in files}
-    return {names[row[0]]: TablePart(row[0], row[1], _range(*row[2:4]), _range(*row[4:6])) for row in by_file.collect()}
+    by_file = frame.groupBy(fn.col(FILE).alias("file")).agg(fn.count("*"), *bounds).collect()
+    place_of = placed(files)
+    counted = {place_of(row[0]): (row[1], _range(*row[2:4]), _range(*row[4:6])) for row in by_file}
+    return {file: TablePart(file.name, *counted[file]) for file in files if file in counted}
 
 
 def _range(least: int | None, greatest: int | None) -> Range | None:

@@ -40,7 +40,8 @@ def files(draw: random.Random, elements, root: Path) -> list[str]:
     cuts = sorted({0, len(elements), *(draw.randrange(len(elements)) for _ in range(2))})
     paths = []
     for number, (low, high) in enumerate(pairwise(cuts)):
-        paths.append(str(root / f"part {number}+%20.parquet"))
+        (root / f"hour={number} ü+%20#").mkdir()
+        paths.append(str(root / f"hour={number} ü+%20#" / "part +%20.parquet"))  # equal names in different folders
         pq.write_table(to_table(elements[low:high]), paths[-1], row_group_size=draw.randrange(1, 9))
     return draw.sample(paths, len(paths))
 

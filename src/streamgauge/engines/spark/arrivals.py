@@ -23,7 +23,7 @@ from streamgauge.formats.places import RemotePlace, place
 from streamgauge.formats.stream import SCHEMA, UNTIL, StreamError
 from streamgauge.formats.tables import opened
 from streamgauge.model.terms import Term
-from streamgauge.spark.files import file_name
+from streamgauge.spark.files import FILE, placed
 from streamgauge.spark.hadoop_tables import read_parquet
 
 _NARROW: Final = ("stream", "time", "sequence")
@@ -230,12 +230,13 @@ def arrived_remotely(session: SparkSession, files: Sequence[str], streams: froze
         return None
     frame = read_parquet(session, *files)
     _check(files[0], frame.columns)
-    narrow = frame.select(file_name().alias("file"), *_NARROW)
+    narrow = frame.select(fn.col(FILE).alias("file"), *_NARROW)
     ends = UNTIL.name in frame.columns
 
     counting = fn.arrow_udtf(_counting(ends, streams), returnType=from_arrow_schema(_COUNTED))
     rows = counting(narrow.asTable()).toArrow().to_pylist()
-    names = {_name(file): file for file in files}
+    place_of = placed(map(place, files))
+    names = {url: str(place_of(url)) for url in {row["file"] for row in rows}}
     # Tasks return parts of a file in any order, but only neighbours can be joined.
     parts = sorted((_of_row(names[row["file"]], row) for row in rows), key=lambda part: (part.file, part.begin))
     came = [reduce(joined, group) for _, group in groupby(parts, key=lambda part: part.file)]
@@ -324,11 +325,6 @@ class RemoteElements:
         find = fn.arrow_udtf(_finding(rule, before), returnType="sequence long")
         late = find(self.narrow.asTable().partitionBy("file").orderBy("sequence"))
         yield late.toArrow().column(0).to_numpy()
-
-
-def _name(file: str) -> str:
-    place_ = place(file)
-    return place_.name
 
 
 _TERM_ROWS: Final = 8_192
