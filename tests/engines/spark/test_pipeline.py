@@ -194,7 +194,9 @@ def done_of(*rows, columns=("s", "o")):
 
     due_report = DueReport(1000, (View(0, 1000, 0, 999, 9),))
     schema = pa.schema([("report", "int64"), *((name, "string") for name in columns)])
-    whole = pa.table([list(column) for column in zip(*((0, *row) for row in rows), strict=True)] or [[], [], []], schema)
+    whole = pa.table(
+        [list(column) for column in zip(*((0, *row) for row in rows), strict=True)] or [[], [], []], schema
+    )
     table = whole.drop_columns(["report"])  # as Spark's answers are taken apart: rows may have no columns
     return BatchAnswers(0, [[ReportRows(due_report, table)]], State(), State())
 

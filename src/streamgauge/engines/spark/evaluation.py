@@ -18,7 +18,7 @@ from streamgauge.engines.spark.panes import PaneRows, ShownFrame
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
-from streamgauge.model.terms import Term, rows_of
+from streamgauge.model.terms import Row, Term, rows_of
 from streamgauge.query.stamps import reads_time
 from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers, changes
@@ -113,6 +113,10 @@ class ReportRows:
 
     due: DueReport
     rows: pa.Table
+
+    def as_rows(self) -> Iterator[Row]:
+        """The rows as terms."""
+        return rows_of([column.to_pylist() for column in self.rows.columns], len(self.rows))
 
 
 class Evaluation:

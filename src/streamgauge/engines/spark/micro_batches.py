@@ -414,10 +414,7 @@ class Emitted:
         instants = []
         for reported in chain.from_iterable(done.groups):
             instants.append(reported.due.instant)
-            rows = tuple(zip(*(column.to_pylist() for column in reported.rows.columns), strict=True))
-            if not reported.rows.num_columns:
-                # Without columns, zip gives no rows at all.
-                rows = ((),) * len(reported.rows)
+            rows = tuple(reported.as_rows())
             scope = (reported.due.start, reported.due.end)
             bags = [(row,) for row in rows] if self._grain is Grain.ROW and rows else [rows]
             for bag in bags:

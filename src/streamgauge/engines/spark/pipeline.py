@@ -41,7 +41,6 @@ from streamgauge.model.phrases import offered
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Fed, RunHeader
 from streamgauge.model.semantics import Origin, Semantics
-from streamgauge.model.terms import rows_of
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sources import Sink, SourceError, check_place, kafka, open_sink, open_source
 from streamgauge.sources.contract import parse_address
@@ -167,8 +166,7 @@ class MessageSink:
         plain = Answer(names(form), (), (), answer_kind(form), report_rows.due.instant, scope(report_rows))
         if not len(report_rows.rows):
             yield f"{self.name} {report_rows.due.instant} -", plain
-        columns = [column.to_pylist() for column in report_rows.rows.columns]
-        for number, row in enumerate(rows_of(columns, len(report_rows.rows))):
+        for number, row in enumerate(report_rows.as_rows()):
             yield f"{self.name} {report_rows.due.instant} {number}", replace(plain, added=(row,))
 
 
