@@ -43,6 +43,8 @@ def _every(spark: SparkSession, reports: int) -> DataFrame:
 
 def _matched(relation: Relation) -> DataFrame:
     """The distinct reports (``lo``) with a solution, and ``found`` true."""
+    # Merged before they are exploded: a thousand solutions over the same reports would give each report a thousand
+    # times.
     intervals = merged(relation.frame.select("lo", "hi").distinct(), ())
     return intervals.select(fn.explode(fn.sequence("lo", "hi")).alias("lo"), fn.lit(True).alias("found"))
 
@@ -213,6 +215,7 @@ def _rows(
 ) -> Relation:
     """The answer's rows over intervals of reports, in the answer's columns."""
     names = tuple(f"<{window.name}>" for window in reader.windows if window.name is not None)
+    # timestamp() and GRAPH ?g are rewritten to plain patterns first, so that the compiler knows neither.
     form = spread(stamped(query), names)
     compiler = Compiler(reader.graphs(reads(form.pattern), static), numeric_variables(form.pattern), reports)
     relation = compiler.relation(form.pattern)

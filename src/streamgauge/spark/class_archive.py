@@ -36,6 +36,7 @@ def options(java: str) -> str:
     """The JVM options that map the archive, empty without one."""
     try:
         place = archive(java)
+        # Spark splits its Java options at blanks, so a path with one cannot be passed.
         return f" -XX:SharedArchiveFile={place} -Xlog:cds*=off" if place.is_file() and " " not in str(place) else ""
     except (OSError, RuntimeError):  # no such program, no home
         return ""

@@ -138,6 +138,7 @@ def ordered(
     items: Sequence[Item], variables: Callable[[Item], frozenset[str]], size: Callable[[Item], int]
 ) -> list[Item]:
     """Join order: the smallest first, then always one that shares a variable with those before, if any does."""
+    # A product of two large relations is what an order can do worst, hence connection before size.
     rest, ordered_items, known = list(items), list[Item](), frozenset[str]()
     while rest:
         # The position comes last, so that estimates that are equal always give the same plan.

@@ -56,6 +56,8 @@ class RuleShape:
         Columns of the facts are ``worlds`` (by which they are kept apart), the triple's and lo, hi; heads whose subject
         is a literal are left out.
         """
+        # Semi-naive: a conclusion is new only if some pattern of the body matches a new fact, so each pattern in turn
+        # does.
         seats: Iterable[int | None] = (None,) if new is None else range(len(self.body))
         heads = [self._heads(spark, self._joined(spark, known, new, seat, worlds), worlds) for seat in seats]
         return reduce(DataFrame.unionByName, heads)
@@ -294,10 +296,12 @@ class _Joins:
 
 def _rounds(spark: SparkSession, base: DataFrame, joins: _Joins, apart: _Apart, tell: Tell | None) -> DataFrame:
     """The closure of the base under joins, semi-naively: each round follows only the new facts of the one before."""
+    # ``None`` in the first round: all facts are new, and joining them with themselves once is enough.
     known, new, number = apart.settled(apart.once(base)), None, 0
     while True:
         number += 1
         grown = apart.settled(apart.grown(known, joins.found(spark, known, new)))
+        # Facts that no body is about are in the closure but cannot take part in a further join.
         new = joins.wanted.among(grown.filter("fresh").drop("fresh"))
         known = grown.drop("fresh")
         count = new.count()
@@ -350,6 +354,7 @@ class _Steps:
         # What follows from a type depends on its class, what follows from any other fact on its property.
         key = fn.when(is_type, fn.concat_ws(" ", "predicate", "object")).otherwise(fn.col("predicate"))
         test = (key == fn.col("key")) & (fn.col("object").startswith('"') == fn.col("literal"))
+        # A fact is a consequence of itself: one explode gives the facts and what follows.
         own = fn.array(fn.struct(fn.lit("same").alias("kind"), fn.col("predicate").alias("name")))
         brought = fn.concat(own, fn.coalesce("brought", fn.array().cast(self.table.schema["brought"].dataType)))
         paired = facts.join(fn.broadcast(self.table), test, "left")

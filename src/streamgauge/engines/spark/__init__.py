@@ -22,6 +22,7 @@ EVALUATOR = "spark"
 def start(query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
     """Start a session in a Spark session of this process; ValueError for a refused query."""
     require("spark")
+    # Here, so that listing engines does not need PySpark.
     from streamgauge.engines.spark.micro_batches import MicroBatches
     from streamgauge.spark.session import session
 

@@ -55,6 +55,7 @@ class FileArrivals(NamedTuple):
 
 def joined(one: FileArrivals, other: FileArrivals) -> FileArrivals:
     """The statistics of two adjacent chunks of a file."""
+    # Chunks are joined in the order of the file; one that begins before its predecessor ends breaks the order.
     ordered = one.ordered and other.ordered and one.end <= other.begin[0]
     return FileArrivals(
         one.file,
@@ -111,6 +112,7 @@ class BatchArrivals:
         none = np.empty(0, np.int64)
         if self.forward and (greatest is None or self.first >= greatest):
             return none
+        # Times go back, but not below any report: no element has to be looked at.
         if rule.never(self.first, self.last, greatest):
             return none
         return np.unique(np.concatenate([none, *self.reader.late(self.came, rule, greatest)]))
@@ -317,6 +319,8 @@ class RemoteElements:
 
     def late(self, came: Sequence[FileArrivals], rule: LateRule, greatest: int | None) -> Iterable[Numbers]:
         """The late elements of all files."""
+        # Each file's task starts from the greatest time of the files before it, so tasks need not wait for one
+        # another.
         before: dict[str, int | None] = {}
         for one in came:
             before[self.names[one.file]] = greatest

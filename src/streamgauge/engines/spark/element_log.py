@@ -54,6 +54,7 @@ class Landing:
         ended = self.clock()
         while (element := self._next(queue)) is not None:
             if isinstance(element, StreamElement):
+                # Numbered anew: several sources, or one after a restart, may have numbers of their own.
                 self._waiting.append(replace(element, sequence=number))
                 number += 1
             if len(self._waiting) >= MAX_FILE_ELEMENTS or self.clock() - ended >= self.every_s:
@@ -61,6 +62,7 @@ class Landing:
         self._land(files)
 
     def _read(self, queue: "Queue[StreamElement | None]", known: int) -> None:
+        # Advances are not logged: the streaming job's time is that of the elements.
         items = (item for item in one_by_one(self.source.items()) if isinstance(item, StreamElement) and item.added)
         try:
             for element in islice(items, known if self.skip else 0, None):
@@ -98,6 +100,7 @@ class Landing:
         unfinished = self.folder / f".{number:09}"
         write(self._waiting, unfinished)
         with unfinished.open("rb") as file:
+            # Before the name is visible: after a power failure a file with a final name must have its content.
             os.fsync(file.fileno())
         unfinished.rename(self.folder / f"{number:09}.parquet")
         self._waiting = []

@@ -49,6 +49,7 @@ class Learned:
         """Handle files with another datatype than expected: sample them, or expect none if that shows nothing new."""
         before = dict(self._kinds)
         self._look(files)
+        # Sampling did not find the other datatype, so this would go on for ever: plans without typed numbers take any.
         if self._kinds == before:
             self._kinds = dict.fromkeys(self._kinds)
 
@@ -148,6 +149,8 @@ class Evaluation:
         counted = self._answered(pane_rows, due, self._of_contents).to_pydict()
         steps = [0] * (len(due) + 1)
         for low, high, count in zip(counted["lo"], counted["hi"], counted["count"], strict=True):
+            # A worked example: intervals 0 to 2 and 2 to 3 with 5 and 1 triples are the steps +5, 0, +1, -5, -1, so
+            # the reports have 5, 5, 6 and 1.
             steps[low] += count
             steps[high + 1] -= count
         return tuple(report for report, size in zip(due, accumulate(steps), strict=False) if size)
@@ -171,6 +174,7 @@ class Evaluation:
 
     def _differences(self, pane_rows: PaneRows, due: Sequence[DueReport], last: DueReport | None) -> Iterator[pa.Table]:
         """Rows added (Istream) or removed (Dstream) since the previous report."""
+        # The previous report is evaluated again: its answer is not stored, which would be as large as the answer.
         wanted = [last, *due] if last else list(due)
         report, net, *terms = self._answered(pane_rows, wanted, self._of_changes).columns
         if self._semantics.answers is Counting.SET:

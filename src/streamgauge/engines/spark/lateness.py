@@ -31,6 +31,7 @@ class Heads:
     def of(cls, sequence: Numbers, time: Numbers) -> "Heads":
         """The heads of rows, one per triple, in any order."""
         if np.all(sequence[1:] >= sequence[:-1]):
+            # Rows are triples: the first one of each element stands for it.
             new = np.flatnonzero(np.diff(sequence, prepend=EARLY))
             return cls(sequence[new], time[new])
         once, places = np.unique(sequence, return_index=True)
@@ -69,6 +70,7 @@ class LateRule:
         lateness = self.closes.semantics.lateness
         for heads in parts:
             times = heads.time
+            # The greatest time before each element, not including its own.
             before = np.maximum.accumulate(np.concatenate([[reached], times]))[:-1]
             reached = max(reached, int(times.max(initial=EARLY)))
             if lateness is None:
@@ -80,6 +82,7 @@ class LateRule:
     def _frontier(self, watermarks: Numbers) -> Numbers:
         """For each watermark (ms) the time below which elements are late."""
         closed = 0 if self.closes.half_open else 1
+        # Reports that are done count even if the watermark alone would not have made them due: an advance may have.
         limits = watermarks - closed if self.passed is None else np.maximum(watermarks - closed, self.passed)
         frontier = np.full(len(watermarks), EARLY)
         for first, step in self.closes.steps():

@@ -171,6 +171,7 @@ class Batches:
         upto = advanced_to
         if before.t0 is not None and before.greatest is not None and upto is None:
             upto = self._closes(before.t0).last_holding(before.greatest)
+        # Nothing to do, also after a crash behind the commit of an earlier drain.
         if before.t0 is None or upto is None or (before.passed is not None and upto <= before.passed):
             return before
         done = self._written(self._closed(2 * before.batch + 1, before, before, upto))
@@ -241,6 +242,7 @@ class Batches:
         left = [(report, _size(came.panes, report)) for report in due]
         before = came.last
         while left:
+            # Computed again for each group, as the estimate improves with every answer.
             groups = ceil(sum(size for _, size in left) * self._ratio / ANSWER_ROWS)
             length = ceil(len(left) / max(1, groups))
             taken, left = left[:length], left[length:]
@@ -266,6 +268,7 @@ class Batches:
         operator = self._query.r2s or self._semantics.r2s
         if after.last is None or operator == "Rstream":
             return reports
+        # The next difference is to the last report, whose content is needed once more.
         return min(reports, *(view.first for view in after.last.views))
 
     def _closes(self, t0: int) -> Closes:
@@ -347,6 +350,7 @@ class MicroBatches:
         if element.added:
             self._waiting.append(element)
             self._rows += len(element.added)
+        # A batch costs a job whatever its size, so elements wait until a report is due, and at least PAUSE_S.
         if self._rows >= MAX_WAITING_ROWS or (self._next <= self._reached and self._clock() - self._ended >= PAUSE_S):
             self._land()
 
@@ -398,6 +402,7 @@ class MicroBatches:
         try:
             self._running.processAllAvailable()
         except StreamingQueryException as error:
+            # Spark wraps the error of a batch in the text of a Java exception; the original has the sentence.
             raise (self._batches.error or error) from None
         self.late = self._batches.state.late
 

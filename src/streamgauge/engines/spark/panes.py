@@ -76,6 +76,7 @@ class ShownFrame:
     def _listed(self, ends: bool) -> None:
         """Make Spark list the folder, or list it again."""
         if ends in self._read:
+            # Spark caches the list of a folder's files; without this, a plan would read the links of the batch before.
             self.spark.catalog.refreshTable(self._view(ends))
             return
         self._read[ends] = read_parquet(self.spark, self.folder / _name(ends), schema=f"{ROWS}, base long")
@@ -100,6 +101,7 @@ class ShownFrame:
     def _shifted(self, rows: DataFrame, ends: bool, stream: str | None) -> DataFrame:
         """The query's rows with times relative to the base."""
         columns = {name: fn.col(name) - fn.col("base") for name in ("time", "until")}
+        # One stream only: a constant instead of a filter over all rows.
         if stream in self.streams:
             own = rows.withColumns(columns | {"stream": fn.lit(stream)})
         else:
@@ -195,6 +197,7 @@ class Panes:
         dropped = self.spark.createDataFrame(pa.table({"sequence": pa.array(late, pa.int64())}))
         read = read_parquet(self.spark, *files, schema=ROWS)
         target = self.folder / f"{batch:06}"
+        # Overwritten, so that a batch repeated after a crash leaves no files of the first attempt.
         read.join(fn.broadcast(dropped), "sequence", "left_anti").write.mode("overwrite").parquet(
             str(target.absolute())
         )

@@ -68,6 +68,7 @@ class PartFiles:
             if isinstance(folder, RemotePlace):
                 yield from (str(file.place) for file in part_files(HadoopFiles(self._session), folder))
             else:
+                # Names that begin with a dot or an underscore are unfinished for Spark.
                 yield from map(str, folder.glob("[!._]*.parquet"))
 
     def _measured(self, files: Sequence[str]) -> Iterator[tuple[str, TablePart]]:
