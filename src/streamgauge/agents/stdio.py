@@ -15,7 +15,7 @@ INVALID_REQUEST: Final = -32600
 
 
 def serve_stdio(server: "MCPServer[Any]") -> None:
-    """Serve until standard input ends."""
+    """Serve requests until standard input ends."""
     import anyio
 
     anyio.run(_serve, server)
@@ -30,7 +30,7 @@ async def _serve(server: "MCPServer[Any]") -> None:
 
 
 class AnsweredRequests:
-    """The requests of a stream; invalid ones are answered on ``responses`` and skipped."""
+    """The requests of a stream; invalid ones are skipped, and answered on ``responses``."""
 
     def __init__(self, requests: Any, responses: Any) -> None:
         self._requests, self._responses = requests, responses

@@ -33,18 +33,18 @@ from streamgauge.watching.inputs import Terms, understand
 from streamgauge.workloads.parameters import duration
 
 QUERY: Final = 50_000
-"""Characters of a query."""
+"""Maximum characters of a query."""
 
 STATIC: Final = 500_000
-"""Characters of static data."""
+"""Maximum characters of static data."""
 
 ELEMENTS: Final = 5_000
 TRIPLES: Final = 20_000
-"""Triples of a stream, over all elements."""
+"""Maximum triples of a stream, over all elements."""
 
 ANSWERS: Final = 5_000
 ROWS: Final = 20_000
-"""Rows over all answers."""
+"""Maximum rows over all answers."""
 
 REPORTS: Final = 20_000
 """Maximum number of instants at which reports may be due."""
@@ -109,7 +109,7 @@ def task_of(
     advance_to: int | str | None,
     answers: Sequence[GivenAnswer] = (),
 ) -> ToolTask:
-    """The task of a tool; ToolInputError names an input that is too large, MistakeError one that cannot be read."""
+    """Create the task of a tool; ToolInputError for an input that is too large, MistakeError for an unreadable one."""
     text = query_text(query)
     # Each bound before the work that it bounds.
     _at_most(len(static or ""), STATIC, "static", "characters")
@@ -175,7 +175,7 @@ def _triples(prefixes: str, turtle: str, where: str) -> tuple[Triple, ...]:
 
 
 def _refuse_endless(query: ContinuousQuery, semantics: Semantics, stream: Sequence[StreamElement], until: int) -> None:
-    """ToolInputError if reports would be due at too many instants up to ``until`` (ms)."""
+    """ToolInputError if up to ``until`` (ms) more reports would be expected than the limit allows."""
     begun_semantics = begun(query.windows, semantics, stream[0].time if stream else None)
     # Computed, not counted: a step of 1 ms until the year 3000 would be a loop without end.
     instants = sum(max(0, until - begun_semantics.t0) // step for step in clock_steps(query.windows, begun_semantics))
@@ -204,9 +204,9 @@ def verify(
 ) -> dict[str, Any]:
     """Judge an engine's answers to a continuous query over an RDF stream.
 
-    Returns the judgement (right, wrong, unknown), precision and recall, and, when wrong, the witness: the first window
-    that is not as expected, with its borders and instant (ms), the rows that are missing and those that are surplus,
-    and the diagnosis: under which other semantics, or with which fault, an engine gives exactly these answers.
+    Returns the judgement (right, wrong, unknown), precision and recall. A wrong judgement also has the witness, the
+    first window with an unexpected answer: its bounds and instant (ms), and its missing and surplus rows; and the
+    diagnosis: the other semantics, or the fault, with which an engine gives exactly these answers.
     """
     result = _verified(task_of(query, stream, semantics, static, advance_to, answers), answers, explain=explain)
     verdict, header = result.verdict, result.run.header
@@ -234,9 +234,9 @@ def expect(
     static: Static = None,
     advance_to: AdvanceTo = None,
 ) -> dict[str, Any]:
-    """Give the answers that are due for a continuous query over an RDF stream, report by report.
+    """Compute the expected answers of a continuous query over an RDF stream, report by report.
 
-    Each report has its instant, the window's start and end (ms), how many triples the window holds, and its rows from
+    Each report has its instant, the window's start and end (ms), the number of triples in the window, and its rows from
     variable to N-Triples term.
     """
     task = task_of(query, stream, semantics, static, advance_to)
@@ -288,7 +288,7 @@ def explain(
     static: Static = None,
     advance_to: AdvanceTo = None,
 ) -> dict[str, Any]:
-    """Say why answers are wrong: the semantics, or the fault, under which an engine gives exactly these answers.
+    """Explain why answers are wrong: the semantics, or the fault, with which an engine gives exactly these answers.
 
     Returns every model that fits, the simplest first, with the proof, and one window worked through: its rows as
     expected, as recorded, and as the simplest model says. A search of more than 20 s of CPU ends with the models found
@@ -350,7 +350,7 @@ def _witness(window: WindowVerdict, verdict: Verdict) -> dict[str, Any]:
 
 
 def _named(rows: Sequence[Row], variables: Sequence[str]) -> list[dict[str, str | None]]:
-    """Rows from variable to term, ``None`` if unbound; columns are numbered if there are not as many variables."""
+    """Rows from variable to term, ``None`` if unbound; columns are numbered if the variables do not match them."""
     return [dict(zip(variables, row, strict=True)) if len(row) == len(variables) else _numbered(row) for row in rows]
 
 

@@ -115,7 +115,7 @@ def _certified(
     every: bool,
     console: Console,
 ) -> Certificate:
-    """The outcomes compared with the list, with diagnoses and values that explain several failing tasks."""
+    """Compare the outcomes with the list, with diagnoses and values that explain several failing tasks."""
     with telling(console, "certify") as tell:
 
         def explained(outcome: ConformanceOutcome) -> tuple[str, ...]:
@@ -204,7 +204,7 @@ def _outcomes(
 def _updated(
     listed: Sequence[Deviation], outcomes: Sequence[ConformanceOutcome], every: bool, console: Console
 ) -> tuple[Deviation, ...]:
-    """The new list, with a diagnosis of every deviating task; without ``every``, other tasks stay as listed."""
+    """The new list, with a diagnosis of every deviating task; tasks that did not run stay unless ``every``."""
     wrong = [outcome for outcome in outcomes if outcome.kind is TaskResult.WRONG]
     explained = {}
     with telling(console, "certify") as tell:

@@ -1,4 +1,4 @@
-"""The command ``compare``: runs and capacities compared with a baseline."""
+"""The command ``compare``: compare runs and capacities with a baseline."""
 
 import json
 import re

@@ -29,7 +29,7 @@ POLICY: Final = (
     "default-src 'self'; script-src 'self' 'unsafe-inline'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; "
     "object-src 'none'; base-uri 'none'; frame-ancestors 'none'"
 )
-"""Inline scripts are allowed because the theme sets light or dark by one in each page; nothing is from other hosts."""
+"""The theme sets light or dark mode by an inline script in each page; nothing is loaded from other hosts."""
 
 
 def register(app: typer.Typer) -> None:
@@ -58,7 +58,7 @@ def docs(
 
 
 def application(site: Path) -> Starlette:
-    """The pages of a folder over HTTP."""
+    """An application that serves the files of a folder."""
     healthy = HealthRoutes()
     return Starlette(
         routes=[

@@ -69,7 +69,7 @@ def doctor(as_json: AsJson = False) -> None:
 
 
 def _machine() -> Iterator[Check]:
-    """Python, and Java and memory for Spark."""
+    """Checks of Python, and of Java and memory for Spark."""
     from streamgauge.spark.requirements import SparkStartError, heap, java, java_lack, java_version, memory
 
     yield Check("machine", "Python", sys.version.split()[0], "", needed=True)
@@ -106,7 +106,7 @@ def _programs() -> Iterator[Check]:
 
 
 def _extras() -> Iterator[Check]:
-    """The optional packages by extra."""
+    """Checks of the optional packages, by extra."""
     for extra in EXTRAS:
         own = (
             require for require in requires("streamgauge") or () if f"extra == '{extra}'" in require.replace('"', "'")
@@ -125,7 +125,7 @@ def _installed(requirement: str) -> str:
 
 
 def _engine_states() -> Iterator[Check]:
-    """Every engine: ready, or what it lacks."""
+    """The state of every engine: ready, or the missing parts."""
     for name in registry.names():
         lack = _lack(name)
         yield Check("engine", name, "" if lack else "ready", lack)

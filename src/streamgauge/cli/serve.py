@@ -153,12 +153,12 @@ def _journal(state: Path | None) -> ServiceJournal | None:
 
 
 def _at(names: str) -> Callable[[str], None]:
-    """A function that prints the address of these engines."""
+    """A function that prints the service's address and its engines."""
     return lambda address: typer.echo(f"{names} at {address}", err=True)
 
 
 def _account(queries: Queries) -> str:
-    """A summary: running queries, elements of all streams, answers of these queries."""
+    """A summary: running queries, elements of all streams, answers of the current queries."""
     running = queries.queries()
     elements, answers = sum(queries.streams().values()), sum(query.answers.number for query in running)
     return f"{counted(len(running), 'query')}; {counted(elements, 'element')}; {counted(answers, 'answer')}"

@@ -50,7 +50,7 @@ _ADDRESS = "http://streamgauge.test/"
 
 
 def refuse(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """Why the query cannot be answered under the semantics; ``None`` if it can."""
+    """The reason why the query cannot be answered under the semantics; ``None`` if it can."""
     if semantics.report != FRAGMENTS.report or replace(semantics, **_CHOSEN) != FRAGMENTS:
         return f"the query streamer has its own semantics: use {', '.join(PROFILES)} instead of {semantics.name}"
     if reason := meaningless(query, semantics):
@@ -136,7 +136,7 @@ class FragmentsSession:
             self._next = self._loop.run_until_complete(self._poll())
 
     async def _poll(self) -> int:
-        """Emit the current answer, revalidating cached responses, and return the time of the next poll."""
+        """Emit the current answer, with cached responses revalidated, and return the time of the next poll."""
         with self._web.round(CacheUse.REVALIDATE):
             polled = await self._plan.poll()
         before, self._shown = self._shown, polled.bag

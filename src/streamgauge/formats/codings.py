@@ -21,7 +21,7 @@ _GZIP: Final = b"\x1f\x8b"
 
 
 class CodingError(ValueError):
-    """An unsupported content coding, or damaged bytes; the sentence names the coding."""
+    """An unsupported content coding, or corrupt data; the message names the coding."""
 
 
 class UnpackedSizeError(CodingError):

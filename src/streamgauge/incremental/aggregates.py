@@ -68,7 +68,7 @@ class CountAccumulator(Accumulator):
         self._count = 0
 
     def add(self, value: Cell, copies: int) -> None:
-        """Count bound values."""
+        """Count ``copies`` of a value unless it is unbound."""
         if value is not None:
             self._count += copies
 
@@ -280,7 +280,7 @@ class SampleAccumulator(Accumulator):
                 del self._counts[value]
 
     def result(self) -> Cell:
-        """The oldest value."""
+        """The value that entered first among those present; ``None`` without any."""
         # The oldest and not any value: a row would otherwise change although nothing that it depends on did, and each
         # change of the sample is a row removed and a row added.
         return next(iter(self._counts), None)
@@ -400,7 +400,7 @@ class Grouped(Stateful):
 
     @property
     def rows(self) -> Iterable[Row]:
-        """The current rows."""
+        """The row of each group as last shown."""
         return self._shown.values()
 
     @property
@@ -448,7 +448,7 @@ class Grouped(Stateful):
 
 
 def _always_bound(aggregate: Aggregate, certain: frozenset[str], keyed: bool) -> bool:
-    """Whether an aggregate has a value in every row: a count, or one of the values, of which a group has some."""
+    """Whether an aggregate is bound in every row: COUNT, or MIN, MAX or SAMPLE of a bound variable per key."""
     if aggregate.function == "COUNT":
         return True
     argument = aggregate.argument

@@ -81,7 +81,7 @@ class EqualIndex(Index):
         self._tables: dict[int, dict[int, defaultdict[Key, Bag]]] = {}
 
     def clear(self) -> None:
-        """Remove all rows."""
+        """Remove all rows and their tables."""
         super().clear()
         self._tables.clear()
 

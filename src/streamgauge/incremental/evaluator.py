@@ -102,7 +102,7 @@ class OverNothing:
         self.forget()
 
     def forget(self) -> None:
-        """Reset."""
+        """Return to the state before the first change."""
         # Its own copy of the answer: whether the group is empty can change without a change of its rows, and the
         # replaced rows must then appear or disappear.
         self._found: Bag = {}

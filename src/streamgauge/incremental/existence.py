@@ -61,7 +61,7 @@ def _themselves(rows: Bag) -> Bag:
 
 
 def optional(left: Operator, right: Operator, condition: al.Expression | None, effort: EvaluationBudget) -> Matching:
-    """LeftJoin(left, right, condition)."""
+    """OPTIONAL, as ``LeftJoin(left, right, condition)`` of SPARQL 1.1, 18.5."""
     merge = Merge(left, right)
     padding = (None,) * (merge.width - len(left.variables))
 

@@ -83,7 +83,7 @@ class Test:
 
 @dataclass(slots=True)
 class Do:
-    """A statement."""
+    """A statement that is generated as it stands."""
 
     line: str
 
@@ -137,7 +137,7 @@ class Module:
     _numbers: Iterator[int] = field(default_factory=count)
 
     def function(self, name: str, parameters: Sequence[str]) -> None:
-        """Begin a function."""
+        """Begin a function; later operations go into its body."""
         self.functions.append(Function(name, parameters))
         self.operations = self.functions[-1].operations
 

@@ -84,7 +84,7 @@ class JoinPool:
         return ()
 
     def bind(self, graph: Term | None, content: "WindowContent") -> None:
-        """Register a content of a graph (``None``: the default graph), which is read at each look."""
+        """Register a content of a graph (``None``: the default graph), to be read at each look."""
 
     def over(self, graph: Term | None) -> None:
         """All patterns have been requested; the first content belongs to this graph."""
@@ -110,4 +110,4 @@ class JoinPool:
         """Begin a look at the contents."""
 
     def release(self) -> None:
-        """End the look."""
+        """End the look that ``look`` began."""

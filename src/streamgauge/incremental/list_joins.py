@@ -34,7 +34,7 @@ def relation_tests(relation: TripleRelation) -> list[tuple[int, Test]]:
 
 
 def pending(condition: Expression) -> PendingCondition:
-    """The condition, compiled."""
+    """Compile a condition, as a band over two variables where it is one."""
     names = variables_of(condition)
     band_ = band([condition], names[:1], names[1:])[0] if len(names) == 2 else None
     return PendingCondition(names, test(condition, names), condition, None if band_ is None else ValueSpans(band_))

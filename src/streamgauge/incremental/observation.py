@@ -128,7 +128,7 @@ class PlanWatch:
         self._own: list[tuple[Operator, Callable[[], Bag] | None]] = []
 
     def start(self) -> None:
-        """Begin counting."""
+        """Start counting the rows of each operator."""
         for step in self.steps:
             if not step.shared:
                 attributes = vars(step.operator)

@@ -128,7 +128,7 @@ class Index:
         return key in self.single or key in self.bags
 
     def clear(self) -> None:
-        """Remove all rows."""
+        """Remove all rows of the index."""
         self.single.clear()
         self.bags.clear()
 
@@ -212,7 +212,7 @@ class LooseIndex(Index):
         self._tables: dict[Bound, dict[Bound, defaultdict[Key, Bag]]] = {}
 
     def clear(self) -> None:
-        """Remove all rows."""
+        """Remove all rows and their tables."""
         super().clear()
         self._tables.clear()
 
@@ -284,7 +284,7 @@ class Constant(Stateful):
         self._given = False
 
     def pull(self) -> Bag:
-        """The rows, once."""
+        """All rows at the first pull, then nothing."""
         if self._given:
             return {}
         self._given = True
@@ -292,14 +292,14 @@ class Constant(Stateful):
 
 
 class FilterRows:
-    """FILTER."""
+    """FILTER: the rows for which a condition holds."""
 
     def __init__(self, inner: Operator, condition: Batch) -> None:
         self.variables, self.certain = inner.variables, inner.certain
         self._inner, self.condition = inner, condition
 
     def pull(self) -> Bag:
-        """The change, filtered."""
+        """The changed rows for which the condition holds."""
         change = self._inner.pull()
         if not change:
             return change
@@ -336,7 +336,7 @@ class Pick:
         self._injective = frozenset(inner.variables) <= frozenset(variables)
 
     def pull(self) -> Bag:
-        """The projected change."""
+        """The change, projected to the wanted variables."""
         change = self._inner.pull()
         if not change:
             return change
@@ -400,7 +400,7 @@ def picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Row], R
 
 
 def row_picker(variables: Sequence[str], wanted: Sequence[str]) -> Callable[[Iterable[Row]], Iterable[Row]]:
-    """``picker`` in bulk."""
+    """As ``picker``, for many rows at a time."""
     if tuple(wanted) == tuple(variables):
         return iter
     if len(wanted) == 1 and wanted[0] in variables:
@@ -438,7 +438,7 @@ class Shared(Stateful):
         return (tap.pending for tap in self._taps)
 
     def forget(self) -> None:
-        """Reset."""
+        """Discard the changes not pulled yet."""
         for tap in self._taps:
             tap.pending = {}
 

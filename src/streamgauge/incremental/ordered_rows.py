@@ -227,7 +227,7 @@ class OrderedRows:
         return [run.term(beside) for beside in (at - 1, at) if 0 <= beside < len(run.order)]
 
     def all(self) -> list[Bag]:
-        """All rows."""
+        """The bags of all runs, and the rows without an order."""
         return [*(bag for run in self.runs.values() for bag in run.bags.values()), self.odd]
 
     def net(self, probes: Sequence[Probe]) -> Iterator[tuple[Bag, int]]:
@@ -266,7 +266,7 @@ class OrderedIndex(Index):
         self._scans: dict[Key, int] = {}
 
     def clear(self) -> None:
-        """Remove all rows."""
+        """Remove all rows, orders and scans."""
         super().clear()
         self._ordered.clear()
         self._scans.clear()

@@ -62,7 +62,7 @@ class WindowPanes:
         return True
 
     def take_back(self) -> None:
-        """Retract all solutions."""
+        """Retract the solutions of all panes."""
         for pane in self._panes:
             self._count(pane, -1)
 

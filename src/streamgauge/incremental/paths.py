@@ -51,7 +51,7 @@ class Reachability(Stateful):
         self.forget()
 
     def forget(self) -> None:
-        """Reset."""
+        """Return to the state before the first edge."""
         self._nodes = SteppedNodes(self._effort) if self._once else ReachedNodes(self._effort)
         self._own: set[Term] = set()
         self._placed: set[Term] = set()

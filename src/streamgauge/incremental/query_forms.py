@@ -53,7 +53,7 @@ class Boolean:
         self.forget()
 
     def forget(self) -> None:
-        """Reset."""
+        """Return to the state before the first solution."""
         self._solutions = 0
         self._shown: Row | None = None
 
@@ -85,7 +85,7 @@ class Triples:
         self.forget()
 
     def forget(self) -> None:
-        """Reset."""
+        """Return to the state before the first solution."""
         self._found: Bag = {}
         self._copies: Bag = {}
 
@@ -239,7 +239,7 @@ class Ranking(Stateful):
         self.forget()
 
     def forget(self) -> None:
-        """Reset."""
+        """Return to the state before the first solution."""
         self._places = SortedList()
         self._solutions: dict[Row, SortedList] = {}
 

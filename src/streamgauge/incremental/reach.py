@@ -42,14 +42,14 @@ class EdgeIndex:
         self.size = 0
 
     def add(self, edges: Iterable[Edge]) -> None:
-        """Add new edges."""
+        """Add edges that are not in the graph."""
         for source, target in edges:
             self.forward.setdefault(source, set()).add(target)
             self.backward.setdefault(target, set()).add(source)
             self.size += 1
 
     def remove(self, edges: Iterable[Edge]) -> None:
-        """Remove existing edges."""
+        """Remove edges that are in the graph."""
         for source, target in edges:
             _take(self.forward, source, target)
             _take(self.backward, target, source)
@@ -134,7 +134,7 @@ class ReachedNodes:
         return _Backwards(sources, self.edges.backward, gone)
 
     def _enter(self, came: Collection[Edge]) -> None:
-        """Edges come."""
+        """Add edges, and update every start that gains ends."""
         self.edges.add(came)
         heads = _by_source(came)
         # The usual case, one edge into a node that reaches little: all starts gain from the same small set.
@@ -176,7 +176,7 @@ class ReachedNodes:
         return gained
 
     def _leave(self, gone: Collection[Edge]) -> None:
-        """Edges go."""
+        """Remove edges, and update every start that loses ends."""
         self.edges.remove(gone)
         # Where another way leads from source to target, every path over the edge has a detour, and nothing is lost.
         broken = [edge for edge in gone if not self.edges.connects(*edge, self._effort)]
@@ -219,7 +219,7 @@ class ReachedNodes:
         self._follow(behind.seen & self.starts)
 
     def _ask(self, demanded: Collection[Term]) -> None:
-        """Starts come."""
+        """Find the ends of new starts."""
         if len(demanded) * RESTART_SHARE > len(self.starts):
             self._follow(demanded)
             return
@@ -230,7 +230,7 @@ class ReachedNodes:
                 self._moved(start, _NOWHERE, ends)
 
     def _follow(self, starts: Collection[Term]) -> None:
-        """Recompute starts."""
+        """Recompute the ends of starts, and report the difference."""
         for start, ends in self._followed(starts):
             before = self.ends(start)
             if ends:

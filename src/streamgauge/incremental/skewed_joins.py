@@ -49,7 +49,7 @@ class TripleTable:
         return self.bound == (2,) != self.relation.columns
 
     def triples(self) -> Iterator[Triple]:
-        """The distinct triples."""
+        """Iterate over the distinct triples of the relation."""
         relation, bound = self.relation, self.bound
         rest = tuple(at for at in relation.columns if at not in bound)
         whole = not bound or not rest
@@ -158,7 +158,7 @@ class SkewedJoins:
                 self._look()
 
     def leave(self, triples: Iterable[Triple]) -> None:
-        """Remove triples."""
+        """Remove triples from the indexes."""
         self._joins.leave(triples)
 
     def _look(self) -> None:

@@ -58,7 +58,7 @@ class PartedRanking:
         return sum(ranking.held for ranking in self._rankings.values())
 
     def forget(self) -> None:
-        """Reset."""
+        """Return to the state before the first row."""
         self._rankings.clear()
 
     def change(self, delta: Bag) -> Bag:

@@ -137,7 +137,7 @@ class SnapshotContents(JoinPool):
         return self._conditions.ids.of_batch(batch)
 
     def release(self) -> None:
-        """End the look."""
+        """End the look; the partitions are emptied."""
         for parted in self._parted.values():
             parted.fill(())
 
@@ -293,7 +293,7 @@ class Matches:
         self._common = tuple(dict.fromkeys(use for use in uses if often[use[0]] > 1))
 
     def renew(self) -> None:
-        """Begin a look."""
+        """Begin a look: the solutions can be taken again."""
         self.fresh = True
 
     def take(self) -> Bag:

@@ -150,7 +150,7 @@ class WindowColumns:
             yield tick
 
     def take_back(self) -> None:
-        """Retract all solutions."""
+        """Retract the solutions of the current window."""
         for joins, bag in self._joins:
             add_all(bag, {row: -n for row, n in self._bag(joins.alive(self.number, self.horizon)).items()})
 

@@ -83,7 +83,7 @@ class WindowJoins(JoinPool):
         self.pull.together = True
 
     def release(self) -> None:
-        """End the look."""
+        """End the look that ``look`` began."""
         self.pull.together = False
 
     @property

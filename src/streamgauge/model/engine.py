@@ -29,7 +29,7 @@ class Engine(Protocol):
     """The functions of a module that is an engine."""
 
     def refuse(self, query: ContinuousQuery, semantics: Semantics) -> str | None:
-        """``None``, or the sentence why this engine cannot answer the query under the semantics."""
+        """The reason why this engine cannot answer the query under the semantics, as a sentence; ``None`` if it can."""
 
     def start(self, query: ContinuousQuery, semantics: Semantics, emit: Emit) -> Session:
         """Register a query and begin to answer it; reports go to ``emit``."""

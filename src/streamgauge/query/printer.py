@@ -51,7 +51,7 @@ class _Layout:
 
 @dataclass(frozen=True, slots=True)
 class _Expressions:
-    """Prints expressions; ``computed`` maps variables to the aggregates that they stand for."""
+    """Prints expressions; ``computed`` maps variables to their aggregates."""
 
     computed: Mapping[al.Var, al.Aggregate]
 
@@ -111,7 +111,7 @@ def _inside(pattern: al.Pattern) -> tuple[str, ...]:
 
 
 def _optional(right: al.Pattern, condition: al.Expression | None) -> str:
-    """The group of an OPTIONAL; a Filter of the right side itself gets its own braces, else it became the condition."""
+    """The group of an OPTIONAL; a Filter in the right side gets braces of its own, or it would become the condition."""
     if condition is None and not isinstance(right, al.Filter):
         return group(right)
     own = (_filter(condition),) if condition is not None else ()
@@ -129,7 +129,7 @@ def _braced(text: str) -> str:
 
 
 def _first(pattern: al.Pattern) -> tuple[str, ...]:
-    """The pattern as the first elements of a group that continues."""
+    """The pattern as the first elements of a longer group."""
     match pattern:
         # The parser builds these from left to right, so the left operand needs no braces of its own; a FILTER would
         # apply to the whole group.
@@ -194,7 +194,7 @@ def _take_apart(pattern: al.Pattern, projects: bool) -> _Parts:
 
 
 def _find_group(parts: _Parts, projects: bool) -> None:
-    """Fills in GROUP BY, HAVING and SELECT expressions if the pattern has the shape that the parser gives them."""
+    """Fill in GROUP BY, HAVING and SELECT expressions if the pattern has the shape that the parser builds for them."""
     below, extends, values, having = parts.where, {}, None, None
     while projects and isinstance(below, al.Extend):
         extends[below.variable] = below.expression

@@ -46,7 +46,7 @@ class Carried:
 
 
 def label(one: Capacity) -> str:
-    """Engine and semantics."""
+    """The engine and its semantics, as a label."""
     return f"{one.engine} as {one.semantics}"
 
 

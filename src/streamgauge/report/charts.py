@@ -141,7 +141,7 @@ def _across(size: ChartSize) -> int:
 
 
 def _ringed(points: Sequence[Point], x: ChartAxis, y: ChartAxis, size: ChartSize) -> Spec:
-    """Rings around points."""
+    """A layer of rings around points."""
     rows = [{"x": point.x, "y": point.y, "tip": point.words if size.pointer else ""} for point in points]
     ring = {"type": "point", "filled": False, "size": 90, "stroke": STATE["late"].light, "strokeWidth": 1.8}
     placed = {"x": _position("x", "x", x), "y": _position("y", "y", y), "description": _nominal("tip")}

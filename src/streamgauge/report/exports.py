@@ -75,7 +75,7 @@ def _table(numbers: FigureNumbers) -> str | None:
 
 
 def table(lines: Sequence[Sequence[object]]) -> str:
-    """Lines as CSV."""
+    """Write lines as CSV."""
     file = io.StringIO()
     csv.writer(file, lineterminator="\n").writerows(lines)
     return file.getvalue()

@@ -62,7 +62,7 @@ class Compared:
 
     @property
     def headline(self) -> str:
-        """A sentence on how many runs were right."""
+        """A sentence: how many runs were right."""
         right = sum(outcome.right for outcome in self.outcomes.values())
         return f"{right} of {counted(len(self.outcomes), 'run')} sent all notifications that were due, and no others."
 

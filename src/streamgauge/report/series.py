@@ -248,7 +248,7 @@ class Point(NamedTuple):
 
     @property
     def words(self) -> str:
-        """The tooltip."""
+        """The text of the tooltip."""
         return self.tip if isinstance(self.tip, str) else self.tip()
 
 

@@ -72,7 +72,7 @@ class TimelineScene(Protocol):
 
     @property
     def name(self) -> str:
-        """The heading."""
+        """The heading of the timeline."""
 
     @property
     def query(self) -> ContinuousQuery:
@@ -80,7 +80,7 @@ class TimelineScene(Protocol):
 
     @property
     def semantics(self) -> Semantics:
-        """The operational semantics."""
+        """The operational semantics to draw."""
 
     @property
     def stream(self) -> Sequence[StreamElement]:

@@ -33,7 +33,7 @@ class ZoomableTimeline:
 
 
 def zoomable(series: Sequence[Series]) -> ZoomableTimeline | None:
-    """The first runs of a page as a timeline; ``None`` if none can be drawn."""
+    """The first runs of a page as one timeline; ``None`` if none can be drawn."""
     judged = [(one, number) for one in series for number, (_, verdict) in enumerate(one.runs) if _timed(verdict)]
     runs = [_drawn(series, one, number) for one, number in judged if len(one.runs[number][1].windows) <= MOST_WINDOWS][
         :RUNS

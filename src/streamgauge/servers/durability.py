@@ -178,7 +178,7 @@ class Inspection:
     more: int = 0
 
     def note(self, where: str, what: str) -> None:
-        """Add a damage."""
+        """List a damage, or count it if the list is full."""
         if len(self.damages) < _LISTED:
             self.damages.append(Damage(where, what))
         else:

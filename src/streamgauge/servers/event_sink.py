@@ -124,7 +124,7 @@ class EventBuffer:
             return True
 
     def leave(self) -> None:
-        """Unregister a client."""
+        """Unregister a client, and wake waiting writers."""
         with self._changed:
             self._clients -= 1
             self._changed.notify_all()

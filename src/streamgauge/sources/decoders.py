@@ -1,4 +1,4 @@
-"""What transports share: reading options, refusals, decoding of messages, messages in flight."""
+"""Shared code of transports: reading options, refusals, decoding of messages, messages in flight."""
 
 import json
 import os
@@ -48,7 +48,7 @@ class DeadLetters:
         return status.st_ino, status.st_size
 
     def restore(self, mark: Sequence[int] | None) -> None:
-        """Read the keys of messages that an earlier process has stored since its mark, which come again."""
+        """Read the keys of messages stored since an earlier process's mark, which will arrive again."""
         now = self.mark()
         if self._path is None or mark is None or now is None or now[0] != mark[0]:
             return
@@ -64,7 +64,7 @@ class DeadLetters:
         return letter.key is not None and letter.key in self._before
 
     def add(self, letter: Letter, why: str) -> bool:
-        """Append one message, unless there is no file, and return whether; SourceError if it cannot be written."""
+        """Append a message, and return whether a file is configured; SourceError if it cannot be written."""
         if self._path is None:
             return False
         record = {"time": int(self._clock() * 1000), "sink": self._sink, "why": why, "key": letter.key}
@@ -94,10 +94,10 @@ def _ends_with_line(path: Path) -> bool:
 
 
 class Pending:
-    """Counts messages in flight, at most ``capacity``; another one waits for at most ``patience`` seconds.
+    """Counts messages in flight, at most ``capacity``; a further one waits up to ``patience`` seconds.
 
-    Messages that cannot be delivered become ``dead`` letters, once for all processes that go on at a mark. ``still``
-    says why some are in flight for longer than they should.
+    Undeliverable messages are stored in ``dead``, once across all processes that resume from the same mark. ``still``
+    explains why messages have been in flight for longer than they should.
     """
 
     def __init__(
@@ -114,7 +114,7 @@ class Pending:
         self._why: str | None = None
 
     def hold(self) -> None:
-        """Leave what is in flight at the end to another process, which sends it again."""
+        """Leave messages still in flight at the end to another process, which sends them again."""
         self._held = True
 
     def mark(self) -> Any:
@@ -126,7 +126,7 @@ class Pending:
         self._dead.restore(mark)
 
     def enter(self, letter: Letter) -> bool:
-        """Wait for capacity for a message; false if there was none in time, and the message counts as undelivered."""
+        """Wait for capacity; if none becomes free in time, count the message as undelivered and return false."""
         with self._changed:
             # Before the wait for capacity: a message that is not sent needs none.
             if self._dead.has(letter):
@@ -154,12 +154,12 @@ class Pending:
             self._changed.notify_all()
 
     def bury(self, letters: Iterable[Letter], why: str) -> None:
-        """Store the messages that were in flight when the sink closed; ``drain`` has counted them."""
+        """Store the messages that were in flight when the sink closed, which ``drain`` has counted."""
         for letter in letters:
             self._keep(letter, why)
 
     def drain(self, patience: float | None = None) -> Delivery:
-        """Wait, at most ``patience`` (s), until no message is in flight; the rest is undelivered."""
+        """Wait up to ``patience`` (s) until no message is in flight; the others count as undelivered."""
         with self._changed:
             self._changed.wait_for(lambda: not self._under_way, shorter(self._patience, patience))
             waiting = self._under_way
@@ -180,7 +180,7 @@ class Pending:
         self._keep(letter, why)
 
     def _keep(self, letter: Letter, why: str) -> None:
-        """Store a dead letter; a failure becomes the outcome's reason, so that the calling thread continues."""
+        """Store a dead letter; if that fails, the outcome has the reason, and the caller continues."""
         try:
             self._buried += self._dead.add(letter, why)
         except SourceError as error:
@@ -194,24 +194,24 @@ class PendingSink:
     _pending: Pending
 
     def hold(self) -> None:
-        """Leave what is in flight at the end to another process."""
+        """Leave messages still in flight at the end to another process."""
         self._pending.hold()
 
     def mark(self) -> Any:
-        """The place at which another process can go on."""
+        """The mark from which another process can resume."""
         return self._pending.mark()
 
     def restore(self, mark: Any) -> None:
-        """Go on at the place of an earlier process."""
+        """Resume from an earlier process's mark."""
         self._pending.restore(mark)
 
     def settle(self, patience: float | None = None) -> Delivery:
-        """Wait, at most for ``wait`` or ``patience`` (s), until no message is in flight, and return the outcome."""
+        """Wait up to ``wait`` and ``patience`` (s) until no message is in flight, and return the outcome."""
         return self._pending.drain(patience)
 
 
 def shorter(own: float, patience: float | None) -> float:
-    """The shorter one of two times (s), of which the second may not be limited."""
+    """The shorter of two durations (s); ``None`` means no limit."""
     return own if patience is None else min(own, patience)
 
 
@@ -255,7 +255,7 @@ class ReadingOptions(OwnData):
 
     @property
     def extra(self) -> frozenset[str]:
-        """The options besides those of ``Reading`` that a format must honour."""
+        """The options beyond those of ``Reading`` that a format must honour."""
         # Only ``MessageOptions`` has the field: files have no arrival.
         arrival = getattr(self, "time", "stated") == "arrival"
         return frozenset({"bad"} if self.bad == "skip" else ()) | frozenset({"time"} if arrival else ())
@@ -269,7 +269,7 @@ class MessageOptions(ReadingOptions):
 
 
 class Refusals:
-    """Handles bad parts: the first one stops the source (``stop``), or they are counted and skipped (``skip``)."""
+    """Handles bad input: stop at the first error (``stop``), or count and skip it (``skip``)."""
 
     def __init__(self, bad: Literal["stop", "skip"]) -> None:
         self._bad = bad
@@ -277,7 +277,7 @@ class Refusals:
         self.reasons: list[str] = []
 
     def __call__(self, error: FormatError) -> None:
-        """Refuse a part: raise the error, or count it, by ``bad``."""
+        """Raise the error or count it, depending on ``bad``."""
         if self._bad == "stop":
             raise error
         self.count += 1
@@ -286,18 +286,18 @@ class Refusals:
 
 
 class RefusalReport:
-    """A source's report on the parts that it skipped."""
+    """The number of skipped parts of a source, and the reasons."""
 
     _refusals: Refusals
 
     @property
     def refused(self) -> int:
-        """The number of refused and skipped parts."""
+        """The number of skipped parts."""
         return self._refusals.count
 
     @property
     def reasons(self) -> Sequence[str]:
-        """The reasons for the first ten."""
+        """The reasons for the first ten skipped parts."""
         return tuple(self._refusals.reasons)
 
 
@@ -317,7 +317,7 @@ class Messages:
         return self._reading.limit
 
     def items(self, payload: bytes, place: str, arrived: int) -> Sequence[Input]:
-        """The items of a message, none if it was refused; ``arrived`` (ms) is its arrival at the broker or here."""
+        """The items of a message, none if it was refused; ``arrived`` (ms): when the broker or this process got it."""
         try:
             if len(payload) > self._reading.limit:
                 raise FormatError(f"{place}: {len(payload)} bytes, more than {self._reading.limit}: raise the limit")
@@ -329,7 +329,7 @@ class Messages:
         return ()
 
     def refuse(self, error: FormatError) -> None:
-        """Skip the part that the error is about, or stop with a SourceError."""
+        """Skip the part with an error, or stop with a SourceError."""
         try:
             self.refusals(error)
         except FormatError as stopped:
@@ -337,7 +337,7 @@ class Messages:
 
 
 def message_format(address: Address, name: str) -> Format:
-    """The format with that name; SourceError if messages cannot have it."""
+    """The format with that name; SourceError if it cannot be used for messages."""
     able = [one.name for one in stream_formats().values() if one.decoder is not None]
     if name not in able:
         raise SourceError(f"{address.text}: messages cannot be in the format {name!r}: use one of {', '.join(able)}")

@@ -51,7 +51,7 @@ class LinkOwner(Protocol):
         """Handle a new connection; ``known`` if the broker still has the session."""
 
     def work(self, client: Any) -> None:
-        """Send pending packets."""
+        """Send the packets that wait."""
 
 
 class Link:

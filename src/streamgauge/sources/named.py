@@ -80,7 +80,7 @@ def _forms(source: str, reading: Reading) -> Sequence[Format]:
 
 
 def refuse_names(sources: Iterable[NamedSource], streams: Sequence[str]) -> None:
-    """SourceError for a source of a stream that the query does not read."""
+    """SourceError for a source whose stream the query does not read."""
     for source in sources:
         if source.iri is not None and streams and source.iri not in streams:
             read = " and ".join(f"<{name}>" for name in streams)

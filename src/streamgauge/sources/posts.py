@@ -1,6 +1,6 @@
-"""Sinks that post messages over HTTP, one after the other, each until the server accepts it.
+"""Sinks that post messages over HTTP in order, each until the server accepts it.
 
-Transient statuses (5xx, 429, 408) and an unavailable server are retried; a permanent refusal makes a dead letter.
+Transient errors (5xx, 429, 408, server unavailable) are retried; a permanent refusal makes a dead letter.
 """
 
 import ssl

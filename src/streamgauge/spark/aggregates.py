@@ -199,7 +199,7 @@ class Tally(Protocol):
     """The value of an aggregate over a changing bag of solutions."""
 
     def add(self, one: One) -> None:
-        """A solution comes."""
+        """Count one solution more."""
 
     def take(self, one: One) -> None:
         """Remove one occurrence of a solution's term."""

@@ -43,7 +43,7 @@ class InterruptGuard:
         return answer
 
     def interrupted(self, _number: int, _frame: object) -> None:
-        """Ctrl-C has come."""
+        """Cancel the jobs of the running call; without one, or the second time, raise KeyboardInterrupt."""
         if self._depth and not self._pending:
             self._pending = True
             # In another thread, because this one is in the middle of a call of Py4J.

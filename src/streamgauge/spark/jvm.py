@@ -179,7 +179,7 @@ class Relay:
             self._held = None
 
     def end(self) -> None:
-        """Stop writing lines."""
+        """Discard further lines, but keep reading."""
         with self._lock:
             # Keeps no line, but the pipe is read on: the JVM would wait at a full one.
             self._held = deque(maxlen=0)

@@ -122,7 +122,7 @@ def join(left: Relation, right: Relation, reports: int, also: Column | None = No
 
 
 def union(left: Relation, right: Relation) -> Relation:
-    """Union(left, right)."""
+    """UNION: ``Union(left, right)`` of SPARQL 1.1, 18.5."""
     variables = tuple(dict.fromkeys(left.variables + right.variables))
     # A column has a single type: where the sides have numbers of different kinds, only the terms are kept.
     numbers = {n: kind for n, kind in left.numbers.items() if right.numbers.get(n) == kind}

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 
 def test_conformance(streamgauge_conformance: "ConformanceSession", streamgauge_task: "ConformanceTask") -> None:
-    """An engine answers a case as defined, refuses it by name, or deviates as listed."""
+    """The engine answers a case as defined, refuses it by name, or deviates as listed."""
     # pytest leaves frames with this name out of its tracebacks.
     __tracebackhide__ = True
     streamgauge_conformance.check(streamgauge_task)

@@ -269,7 +269,7 @@ def _by_arrival(feeds: Sequence[StreamFeed], options: Options) -> bool:
 
 
 def _own_pace(options: Options) -> bool:
-    """Whether answers may come between elements: time passes, or the engine is another process."""
+    """Whether answers may arrive between elements: by time, in shards, or from another process."""
     own_process = hasattr(load(options.get("engine", "live")), "command")
     return own_process or options.get("advance") is not None or options.get("shards", 1) != 1
 

@@ -178,7 +178,7 @@ def _counted(
 
 @dataclass(frozen=True)
 class LocalElements:
-    """Reads the elements of local files in chunks, or whole if a file's rows are not in order."""
+    """Reads elements from local files in chunks; a file with unordered rows is read whole."""
 
     streams: frozenset[str]
 

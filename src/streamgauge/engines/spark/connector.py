@@ -13,7 +13,7 @@ from streamgauge.formats.jvm import JvmError, prepared
 from streamgauge.formats.jvm.collection import resolve
 
 HOME: Final = "STREAMGAUGE_SPARK_KAFKA_HOME"
-"""The environment variable for a folder with the connector's jars, in place of Maven's download."""
+"""The environment variable that names a folder with the connector's jars, used instead of Maven's download."""
 
 LIBRARIES: Final = (
     "org.apache.spark:spark-sql-kafka-0-10_2.13:4.2.0",

@@ -50,7 +50,7 @@ def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> "It
 
 
 def decoder(reading: Reading) -> Decode:
-    """The reader of messages of one or more lines; an element without a time gets that of its arrival."""
+    """A decoder of messages with one or more lines; elements without a time get the message's arrival time."""
     decoder_ = _LineDecoder(reading)
 
     def decode(payload: bytes, place: str, arrived: int | None) -> "Sequence[Taken]":

@@ -142,7 +142,7 @@ class TimeProperty:
     shown: str
 
     def owners(self, triples: Sequence[Triple]) -> dict[Term, list[Term]]:
-        """The subjects that have a time, each with the terms at the end of the path."""
+        """The subjects with a time, each with the terms at the end of its path."""
         owners = _values(triples, self.path[0])
         for step in self.path[1:]:
             values = _values(triples, step)

@@ -166,7 +166,7 @@ class SetChanges:
                 fresh.add(triple)
 
     def went(self, triples: Sequence[Triple]) -> None:
-        """Remove triples."""
+        """Remove one copy of each triple."""
         copies, fresh, lost = self._copies, self._fresh, self._lost
         for triple in triples:
             left = copies[triple] - 1
@@ -399,7 +399,7 @@ class WindowContent:
         """Let arrivals that wait for a look enter; here none waits."""
 
     def drop(self, first: int) -> None:
-        """Remove arrivals before ``first`` (ms)."""
+        """Remove the arrivals before ``first`` (ms)."""
         live = self._live
         self.horizon = max(self.horizon, first)
         if not live or live[0][0] >= first:

@@ -70,7 +70,7 @@ class DriverGroup:
         return next((driver.reporting for driver in self._drivers if driver.reporting is not None), None)
 
     def push(self, element: StreamElement) -> None:
-        """Process an element."""
+        """Pass an element to every driver."""
         before = self._missed()
         for driver in self._drivers:
             driver.push(element)

@@ -123,7 +123,7 @@ class StandingQuery:
         self.effort.spend(self._weight * sum(entry.waiting for entry in self.entries))
 
     def end(self) -> None:
-        """End the query."""
+        """Stop evaluating the query, and leave the landmark."""
         for entry in self.entries:
             entry.leave()
         self._left += self.entries

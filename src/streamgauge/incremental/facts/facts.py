@@ -77,7 +77,7 @@ class Property:
         return self.into
 
     def pairs(self) -> Iterator[tuple[Term, Term]]:
-        """All pairs."""
+        """Iterate over all (subject, object) pairs."""
         return ((subject, end) for subject, ends in self.out.items() for end in ends)
 
 

@@ -88,7 +88,7 @@ class JoinTrigger:
         gate_of(self._kind).discard(self, self._condition, self._term(constants))
 
     def compile(self) -> None:
-        """Compile now; JoinError."""
+        """Compile at once instead of at the first fact; JoinError."""
         self.enter, self.leave = self._compiled(self._at, 1), self._compiled(self._at, -1)
         gate_of(self._kind).change()
 
@@ -192,7 +192,7 @@ class _End:
             del self.values[condition.kind, condition.forward]
 
     def triggers(self) -> Iterator["JoinTrigger"]:
-        """All triggers."""
+        """Iterate over the triggers of all conditions."""
         for triggers in chain(
             self.terms.values(), self.there.values(), *(value.values() for value in self.values.values())
         ):

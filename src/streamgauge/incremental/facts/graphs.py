@@ -126,7 +126,7 @@ class PatternEntry(PendingRows):
         yield from self._parts(running, effort)
 
     def leave(self) -> None:
-        """Stop receiving changes."""
+        """Stop receiving changes from the pool."""
         if self._told is not None:
             request, self._told = self._told, None
             self._pool.leave(*request)
@@ -177,7 +177,7 @@ class PatternEntry(PendingRows):
         waiting: Iterator[Term],
         effort: EvaluationBudget,
     ) -> None:
-        """One turn."""
+        """Find and charge the solutions of the next waiting values, within one turn's limit."""
         limit, before = min(TURN + SINGLE, effort.left), len(self._found)
         left = running.find_parts(Taker(self._found, self._owner), constants, limit, TURN, waiting)
         if left < 0:
@@ -440,7 +440,7 @@ class GraphEntry(PendingRows):
         self.owner.touch()
 
     def leave(self) -> None:
-        """Stop receiving changes."""
+        """Stop receiving changes, and release the graphs."""
         self._graphs.leave(self)
         for name, inner in self._inner.items():
             inner.leave()

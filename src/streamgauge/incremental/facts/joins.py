@@ -289,7 +289,7 @@ class _FactJoin(PatternJoin):
     told: bool = False
 
     def looked(self, count: str) -> None:
-        """Charge facts."""
+        """Generate the charge for ``count`` facts."""
         self.finish.looked(self.module, count)
 
     def test(self) -> None:

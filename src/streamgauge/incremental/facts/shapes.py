@@ -102,7 +102,7 @@ class ShapePool:
         return joins, constants
 
     def leave(self, joins: "ShapeJoins", taker: Taker, constants: tuple[Term, ...]) -> None:
-        """Remove a taker."""
+        """Remove a taker, and a shape without takers."""
         if joins.leave(taker, constants):
             del self.shapes[joins.shape]
 

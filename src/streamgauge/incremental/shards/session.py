@@ -173,7 +173,7 @@ class ShardGroup:
         return min(self._ticks)
 
     def kill(self) -> None:
-        """Kill all processes."""
+        """Kill all worker processes, and wait for their exit."""
         self._closed = [True] * len(self._closed)
         for process in self.processes:
             process.process.kill()
@@ -274,7 +274,7 @@ class ShardedSession:
 
     @property
     def processes(self) -> tuple[int, ...]:
-        """The process ids."""
+        """The process ids of the workers."""
         return tuple(process.process.pid for process in self._group.processes)
 
     def give_lines(self, write: Callable[[bytes], None]) -> None:
@@ -286,7 +286,7 @@ class ShardedSession:
         self._group.tell = tell
 
     def push(self, element: StreamElement) -> None:
-        """Process an element."""
+        """Queue an element; send the queue if it is full or the workers are idle."""
         with self._guarded():
             self._waiting.append(element)
             self._size += len(element.added) + 1
@@ -345,7 +345,7 @@ class ShardedSession:
         return self._group.ticks >= self._sent
 
     def _flush(self) -> None:
-        """Send waiting elements."""
+        """Send the queued elements as columns."""
         if self._waiting:
             inputs, self._waiting, self._size = self._waiting, [], 0
             self._send(self._elements.columns(inputs))

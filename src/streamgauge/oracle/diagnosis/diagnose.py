@@ -155,7 +155,7 @@ class _Tried:
         return [*results, *self._slipped((), 1)] if faults is self.search.faults else results
 
     def _two(self, explained: bool) -> list[SearchResult]:
-        """Exact models of two parts; ``explained`` leaves out the unlikely and expensive combinations."""
+        """Exact models with two causes; ``explained`` omits combinations that are unlikely and expensive."""
         active = [fault for fault in self.search.faults if self._acts(fault)]
         self._at_most(_steps(0, len(active), len(self.search.fine), len(self.search.faults)))
         results = [*self._slipped((), 2)]

@@ -143,7 +143,7 @@ def _task_table(pickled: Sequence[bytes], none: bytes) -> pa.Table:
 
 
 def task_of(rows: pa.Table) -> Any:
-    """The task of a unit, from its rows (``with_tasks``)."""
+    """The task of a unit, taken from its rows (``with_tasks``)."""
     (task,) = rows.column(_TASK).drop_null().to_pylist()
     return pickle.loads(task)
 

@@ -75,7 +75,7 @@ each are merged; ``position`` is its place among the (merged) answers of its str
 
 
 class NotByInstantError(ValueError):
-    """The instants of a run cannot be judged stretch by stretch; the message says why."""
+    """Instants that cannot be judged one stretch at a time; the message says why."""
 
 
 class JudgedStretch(NamedTuple):

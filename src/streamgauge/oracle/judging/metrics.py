@@ -233,7 +233,7 @@ class Totals:
     _surplus_empty: int = 0
 
     def add(self, window: WindowVerdict) -> None:
-        """Add a window."""
+        """Add the counts of a window."""
         self.positives += window.true_positives
         self.actual += window.actual
         self.expected += window.expected

@@ -143,7 +143,7 @@ class SepbmOutcomes:
     counts: Mapping[str, int] = field(default_factory=dict)
 
     def together(self, strategy: str) -> JudgedRecording | None:
-        """The outcome of all channels at once."""
+        """The outcome of the run with all channels; ``None`` without one."""
         return self.outcomes.get(f"together/{strategy}")
 
     def alone(self, strategy: str) -> dict[str, NotificationScore]:

@@ -278,7 +278,7 @@ def _iterated(outcome: CrowdOutcome, name: str, cache: str) -> TableLine:
 
 
 def _static(extent: TpfExtent, measured: TpfOutcomes) -> PageSection:
-    """Hypothesis 3 by the number of static patterns."""
+    """Hypothesis 3, by the number of static patterns."""
     lines = []
     for count in range(5):
         outcomes = [measured.of(with_static(extent, count, system)) for system in CACHES]

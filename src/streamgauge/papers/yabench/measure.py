@@ -184,7 +184,7 @@ def _load(results: ResultFiles, spark: "Callable[[], SparkSession]", number: int
 
 
 def closing(experiment: YabenchExperiment, stream: Path, means: Means, windows: int) -> Sizes:
-    """The sizes of windows that close: closed at both ends, from 0 on."""
+    """The rows and content size of each window that closes, with windows closed at both ends from 0 on."""
     reports = expected_reports(query_of(experiment)[1], YABENCH, stream, means, windows=windows)
     return [(len(report.rows), report.content) for report in reports]
 

@@ -62,7 +62,7 @@ class Comparison:
 
     @property
     def worse(self) -> tuple[MeasuredChange, ...]:
-        """The changes that make a comparison fail."""
+        """The changes for which the comparison fails."""
         bad = {Trend.WORSE} if self.subset else {Trend.WORSE, Trend.GONE}
         return tuple(change for change in self.changes if change.trend in bad)
 

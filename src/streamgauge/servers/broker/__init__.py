@@ -3,4 +3,4 @@
 from typing import Final
 
 LARGEST_MESSAGE: Final = 6 * 2**20
-"""Maximum bytes of a notification or answer for a client: the rows of two, one in use and one read, take 45 MiB."""
+"""Maximum bytes of a client's notification or answer; the rows of two, one in use and one being read, take 45 MiB."""

@@ -42,7 +42,7 @@ class ForeignNameError(PermissionError):
 
 @dataclass(eq=False, slots=True)
 class Log:
-    """The changes of a query's answer, for all its ``channels``; those in ``named`` have named subscribers.
+    """The changes of a query's answer for all its ``channels``; those in ``named`` have named subscribers.
 
     A log counts its entries from the first channel's creation; later channels subtract their ``start`` to begin at 1.
     Entry 12 of the log is notification 12 of the first channel, and 3 of one with start 9.
@@ -106,7 +106,7 @@ class Channel:
         return min(self.acknowledged.values(), default=self.number)
 
     def names(self, owner: str) -> int:
-        """The number of names on this channel that belong to an identity; all for ``OPEN``."""
+        """The number of subscriber names on this channel owned by an identity; all for ``OPEN``."""
         return len(self.owners) if owner == OPEN else sum(name == owner for name in self.owners.values())
 
     def connections(self, owner: str) -> int:
@@ -121,9 +121,9 @@ class Channel:
         acknowledge: "Callable[[Subscribed, int], None]",
         owner: str = OPEN,
     ) -> "Subscribed":
-        """Subscribe after a notification's number, ``None`` for new ones.
+        """Subscribe to notifications after a number; ``None`` for new ones only.
 
-        An unknown number starts at the oldest stored.
+        An unknown number starts at the oldest one stored.
         """
         entries = self.log.entries
         if after is not None:
@@ -135,7 +135,7 @@ class Channel:
         return subscribed
 
     def share(self, wake: Callable[[], None]) -> "Subscribed":
-        """A position for a fan-out, at the next notification; it does not count as a connection."""
+        """A position at the next notification for a fan-out, which does not count as a connection."""
         subscribed = Subscribed("", self, self.log.entries.subscribe(None, wake), lambda _by, _number: None)
         self.shared.add(subscribed)
         return subscribed
@@ -168,12 +168,12 @@ class Subscribed:
 
     @property
     def over(self) -> End | None:
-        """Why the subscription has ended, ``None`` while it goes on."""
+        """The reason why the subscription ended; ``None`` while it is open."""
         return self._inner.over
 
     @property
     def missed(self) -> int:
-        """The number of notifications after its place that have been discarded."""
+        """The number of discarded notifications after its place."""
         return self._inner.missed
 
     @property

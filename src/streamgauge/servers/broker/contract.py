@@ -145,7 +145,7 @@ class Strategy(Protocol):
         """
 
     def drop(self, name: str) -> None:
-        """Remove a query."""
+        """Remove a query and its answer."""
 
     def held(self) -> HeldSizes:
         """The sizes of facts and answers; from any thread."""
@@ -160,7 +160,7 @@ class Strategy(Protocol):
         """Apply publications in order, and yield changes of answers as they are found; ``now`` is in seconds."""
 
     def evaluate(self, now: float) -> Iterator[AnswerChange]:  # noqa: ARG002
-        """Do deferred evaluations."""
+        """Run deferred evaluations; ``now`` is in seconds."""
         return iter(())
 
     @property

@@ -19,7 +19,7 @@ class FailedError(RuntimeError):
 
 
 class Receipt(NamedTuple):
-    """The number of a publication that took effect; ``repeated`` if its key was known, so that nothing was done."""
+    """The number of a publication; ``repeated`` if its key was known, so that it had no effect."""
 
     number: int
     repeated: bool = False
@@ -148,7 +148,7 @@ class Steps(Protocol):
         """Process a batch of waiting publications; returns their number."""
 
     def evaluate(self) -> None:
-        """Do deferred evaluations."""
+        """Run the deferred evaluations."""
 
 
 IDLE_S: Final = 0.5
@@ -164,7 +164,7 @@ class PublicationWorker:
         self._thread = Thread(target=self._work, name="streamgauge-broker", daemon=True)
 
     def start(self) -> None:
-        """Start the thread."""
+        """Start the worker thread."""
         self._thread.start()
 
     def close(self) -> None:

@@ -293,7 +293,7 @@ class Registry:
         channel.log.named[channel.name] = channel
 
     def unsubscribe(self, channel: str, name: str, *, owner: str = OPEN, require: Require = anything) -> None:
-        """Delete a named subscriber. UnknownChannelError, ForeignNameError, or what ``require`` raises."""
+        """Delete a named subscriber. UnknownChannelError, ForeignNameError, or the error of ``require``."""
         with self._lock:
             channel_ = self._admit(channel, name, owner)
             require(channel_)
@@ -424,7 +424,7 @@ class Registry:
         return AnswerEntry(change.causes, change.added, change.removed, at, change.size)
 
     def _end(self, end: End) -> None:
-        """End all subscriptions."""
+        """End all subscriptions with a reason."""
         for log in self._logs.values():
             log.entries.end(end)
 

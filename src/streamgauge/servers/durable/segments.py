@@ -274,7 +274,7 @@ class SegmentExtent:
 
     @classmethod
     def decode(cls, number: int, body: bytes) -> "SegmentExtent":
-        """Decode an extent."""
+        """Decode an extent from MessagePack."""
         return cls(number, *msgspec.msgpack.decode(body))
 
 

@@ -44,7 +44,7 @@ class Flights(Generic[Key, Value]):
                 flight.task.cancel()
 
     async def aclose(self) -> None:
-        """Cancel all work."""
+        """Cancel all requests, and wait for them."""
         tasks = [flight.task for flight in self._flights.values()]
         for task in tasks:
             task.cancel()

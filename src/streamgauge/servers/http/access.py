@@ -64,7 +64,7 @@ class Origins:
         return self.every and (not self.only_reads or method in ("GET", "HEAD"))
 
     def methods(self, origin: str) -> str:
-        """The methods that pages of an origin may use."""
+        """The HTTP methods allowed to pages of an origin."""
         return METHODS if self.admits(origin, "POST") else READS
 
     def headers(self, origin: str | None) -> list[_Header]:

@@ -233,7 +233,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
             self.app = app
 
     def handle_websocket_upgrade(self) -> None:
-        """Hand the connection over to a WebSocket, unless its head is refused."""
+        """Hand the connection over to a WebSocket unless its head is refused."""
         if self._fault:
             # The sentence quotes bytes of the client inside a string of JSON that is put together by hand.
             self._refuse(b"400 Bad Request", self._fault.encode("latin-1", "replace").replace(b'"', b"'"))

@@ -90,7 +90,7 @@ class AnswerSubscription(Generic[Line]):
         self._answers.enter(self)
 
     def close(self) -> None:
-        """End the subscription."""
+        """End the subscription to the answers."""
         self._answers.leave(self)
 
 

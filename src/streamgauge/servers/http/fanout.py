@@ -80,7 +80,7 @@ class Place(Protocol[Sent]):
         """Continue after ``place``, with wake-ups."""
 
     def close(self) -> None:
-        """End the subscription."""
+        """End the subscription and its stream."""
 
 
 Encode = Callable[[Sequence[Sent]], bytes]

@@ -36,7 +36,7 @@ class _Mallinfo2(ctypes.Structure):
 
 
 def _free_blocks(library: ctypes.CDLL) -> Callable[[], int]:
-    """A function that returns the bytes of malloc's free blocks, resident or given back; 0 without mallinfo2."""
+    """A function that returns the bytes in free blocks of malloc, resident or not; 0 without mallinfo2."""
     mallinfo = getattr(library, "mallinfo2", None)
     if mallinfo is None:
         return int

@@ -104,7 +104,7 @@ class LargeHeads:
             self._total += size
 
     def release(self, size: int) -> None:
-        """Subtract ``size`` bytes."""
+        """Return ``size`` bytes to the budget."""
         with self._lock:
             self._total -= size
 

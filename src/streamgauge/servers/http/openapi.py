@@ -79,7 +79,7 @@ def operation(summary: str, success: str = "200", body: Json | None = None, para
 
 
 def refused(why: str) -> Json:
-    """An error response."""
+    """Describe an error response."""
     return {"description": why, "content": {"application/json": _REFERENCE}}
 
 

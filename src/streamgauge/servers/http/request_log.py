@@ -41,7 +41,7 @@ class RequestLog:
             )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Hand on; the id stays set for this task, so that the server's own record of a failure has it."""
+        """Pass the request on; the id stays set for this task, so that the server's own record of a failure has it."""
         if scope["type"] == "lifespan":
             await self.app(scope, receive, send)
             return

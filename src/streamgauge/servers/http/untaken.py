@@ -84,7 +84,7 @@ class UntakenBytes:
             self._timer = asyncio.get_running_loop().call_later(STALLED_S, self._look)
 
     def leave(self, watch: UntakenWatch) -> None:
-        """Exclude a connection."""
+        """Stop watching a connection."""
         self._waiting.pop(watch, None)
 
     def _look(self) -> None:

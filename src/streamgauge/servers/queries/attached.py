@@ -1,4 +1,4 @@
-"""Sources that a service was asked to attach: each feeds a stream of its queries."""
+"""Attached sources: each feeds a stream of the service's queries."""
 
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -24,25 +24,26 @@ _LOG = getLogger(__name__)
 # Elements that wait between the two threads: the reader decodes the next ones while these are published.
 BATCH = 500
 AGAIN_S = 5.0
-"""How long a source that failed is left alone before it is attached again."""
+"""Seconds after which a failed source is attached again."""
 
 WAIT_S = 0.05
 LEAVE_S = 1.0
-"""Seconds that sources may take to end, all together: a service ends within 5."""
+"""Maximum seconds until all sources have ended; a service ends within 5."""
 
 
 PlacedItem: TypeAlias = tuple[Taken, object]
-"""An item with the place behind it, ``None`` where the source has none."""
+"""An item and the place after it, ``None`` if the source has no places."""
 
 
 class AttachError(PermissionError):
-    """A source that the service was not told to allow."""
+    """A source outside of the allowed URLs."""
 
 
 class AttachedSources:
-    """The attached sources by their streams; ``allowed`` are URLs: a source lies at one or below it. Thread-safe.
+    """The attached sources by stream. Thread-safe.
 
-    Where ``allowed`` is a function, it raises the reason why a URL may not be attached.
+    ``allowed`` lists URLs, and a source must be one of these or lie below one; or it is a function that raises the
+    reason why a URL may not be attached.
     """
 
     def __init__(
@@ -60,7 +61,7 @@ class AttachedSources:
         self._again: dict[str, float] = {}
 
     def attach(self, stream: str, url: str) -> None:
-        """Feed a stream from a source. AttachError, ConflictError or SourceError say why not."""
+        """Feed a stream from a source. AttachError, ConflictError, SourceError."""
         self._check(url)
         with self._lock:
             running = self._feeding.get(stream)
@@ -78,9 +79,9 @@ class AttachedSources:
             self._queries.journal.note("source", stream, record)
 
     def keep(self, sources: Sequence[tuple[str, str]]) -> None:
-        """Feed streams from sources for good, (stream, URL): ``look`` attaches one that failed again. SourceError.
+        """Feed streams permanently from (stream, URL); ``look`` attaches failed sources again. SourceError.
 
-        A source goes on where it was when the service ended.
+        A source resumes at its position when the service ended.
         """
         journal = self._queries.journal
         records = {} if journal is None else journal.state.records("source")
@@ -97,7 +98,7 @@ class AttachedSources:
                     self._feed(stream, url, record if record is not None and record["url"] == url else None)
 
     def look(self) -> None:
-        """To be called now and then: kept sources that failed are attached again where they were, if they can be."""
+        """Attach failed permanent sources again, at their last positions; call it periodically."""
         now = time.monotonic()
         for stream, url in self._kept.items():
             with self._lock:
@@ -112,7 +113,7 @@ class AttachedSources:
                     running.fault = str(error)
 
     def restore(self) -> None:
-        """Attach the sources that were attached before, where they were; the status of one that is away says so."""
+        """Attach the sources recorded in the journal at their positions; ``status`` reports those that fail."""
         journal = self._queries.journal
         for stream, record in journal.state.records("source").items() if journal is not None else ():
             try:
@@ -134,11 +135,11 @@ class AttachedSources:
         self._feeding[stream] = _Feeding(self._queries, stream, url, source, record)
 
     def pause(self, stream: str) -> None:
-        """Take nothing more from the source of a stream until ``resume``; ConflictError when it has none."""
+        """Stop reading the source of a stream until ``resume``; ConflictError if no source is attached."""
         self._of(stream).paused.set()
 
     def resume(self, stream: str) -> None:
-        """Go on taking from the source of a stream; ConflictError when it has none."""
+        """Continue reading the source of a stream; ConflictError if no source is attached."""
         self._of(stream).paused.clear()
 
     def _of(self, stream: str) -> "_Feeding":
@@ -148,7 +149,7 @@ class AttachedSources:
             return self._feeding[stream]
 
     def detach(self, stream: str) -> None:
-        """Let the source of a stream go; ConflictError when it has none."""
+        """Detach the source of a stream; ConflictError if no source is attached."""
         with self._lock:
             running = self._feeding.pop(stream, None)
         if running is None:
@@ -158,12 +159,12 @@ class AttachedSources:
         self._note(stream, None)
 
     def status(self) -> dict[str, dict[str, object]]:
-        """Stream -> its source, whether it has ended, and why."""
+        """The status of each stream's source: its address, whether it has ended, and why."""
         with self._lock:
             return self._away | {stream: running.status() for stream, running in self._feeding.items()}
 
     def close(self) -> None:
-        """Let all sources go."""
+        """Stop all sources, within ``LEAVE_S``."""
         with self._lock:
             feeding, self._feeding = list(self._feeding.values()), {}
         for running in feeding:
@@ -178,13 +179,13 @@ _ANY_LATENESS = 2**53
 
 
 def _check_below(allowed: Sequence[str], url: str) -> None:
-    """AttachError for a source that lies below none of the allowed URLs."""
+    """AttachError for a source that is below none of the allowed URLs."""
     if not any(_below(url, one) for one in allowed):
         raise AttachError(f"{parse_address(url).text}: sources there are not allowed: start the service with --attach")
 
 
 def _below(url: str, allowed: str) -> bool:
-    """Whether a URL is the allowed one or lies below it: same scheme, user, host and port, path in its folder."""
+    """Whether a URL is the allowed one or below it: same scheme, user, host and port, path in its folder."""
     requested, known = parse_address(url), parse_address(allowed)
     same = (requested.scheme, requested.host, requested.port, requested.user) == (
         known.scheme,
@@ -202,8 +203,8 @@ def _below(url: str, allowed: str) -> bool:
 class _Feeding:
     """Feeds a stream from a source: one thread reads, another publishes elements as soon as they arrive.
 
-    The reader waits while queries cannot keep up, and while the source is ``paused``. Meanwhile, elements stay
-    with the transport: in the file, or in the broker's queue.
+    The reader waits while queries cannot keep up, and while the source is ``paused``. Until then, elements stay in the
+    file or the broker's queue.
     """
 
     def __init__(
@@ -211,7 +212,7 @@ class _Feeding:
     ) -> None:
         self.address, self._record = url, record
         self.noted: Mapping[str, Any] = record or {"url": url, "position": None, "time": None}
-        """Where the source was when its last items were published."""
+        """The position in the source after the last published item."""
         self.gap = None if queries.journal is None else queries.journal.last_gap(stream)
         self.lag: int | None = None
         self.url, self.ended, self.fault = parse_address(url).text, False, ""
@@ -236,12 +237,12 @@ class _Feeding:
         return status_ | ({"fault": self.fault} if self.fault else {})
 
     def stop(self) -> None:
-        """Read and publish nothing more."""
+        """Stop reading and publishing."""
         self._leave()
         self._source.close()
 
     def join(self, end: float) -> None:
-        """Wait for its threads until ``end`` (s of the monotonic clock)."""
+        """Wait for the threads until ``end`` (s of the monotonic clock)."""
         for thread in self._threads:
             thread.join(max(0.0, end - time.monotonic()))
 
@@ -251,7 +252,7 @@ class _Feeding:
             self._changed.notify_all()
 
     def _take(self) -> None:
-        """Read the source until it ends; about ``BATCH`` elements wait to be published."""
+        """Read the source until it ends; about ``BATCH`` elements are buffered."""
         try:
             for item in in_steps(self._source.items()):
                 # Asked before the next item is read: afterwards the source is at another place.
@@ -272,7 +273,7 @@ class _Feeding:
                 self._changed.notify_all()
 
     def _note_gap(self, item: Taken) -> None:
-        """The first item of a source that was read before tells where what may be missing ends (ms)."""
+        """Record a gap if the source, resumed, may have lost elements before its first item."""
         # Only the first item after a start can show a gap.
         record, self._record = self._record, None
         if record is None or record["time"] is None:
@@ -285,7 +286,7 @@ class _Feeding:
             _LOG.warning("%s", self.gap, extra=fields(stream=self._stream, source=self.url))
 
     def _run(self) -> None:
-        """Publish what was read until the source ends."""
+        """Publish the buffered items until the source ends."""
         try:
             while batch := self._next():
                 self._publish(batch)
@@ -300,7 +301,7 @@ class _Feeding:
             _LOG.log(level, "the source has ended%s", why, extra=about)
 
     def _next(self) -> list[PlacedItem]:
-        """All that was read and is not published; nothing at the end."""
+        """Wait for items and take all that are buffered; an empty list at the end."""
         with self._changed:
             self._changed.wait_for(lambda: self._batch or self._read or self._leaving.is_set())
             batch, self._batch, self._elements = self._batch, [], 0
@@ -329,7 +330,7 @@ class _Feeding:
                 return
 
     def _note_place(self, time: int, place: object, _readers: int) -> None:
-        """The position in the source becomes durable together with the elements before it."""
+        """Record the position in the source in the journal, together with the elements before it."""
         position = self._source.position(place) if isinstance(self._source, Resumable) and place is not None else None
         self.noted = {"url": self.address, "position": position, "time": time}
         if self._queries.journal is not None:

@@ -208,7 +208,7 @@ class Deliveries:
                 self._running[query, url] = AnswerDelivery(self._queries, query, url, self._open)
 
     def status(self) -> list[AnswerDelivery]:
-        """All deliveries."""
+        """The deliveries that are running."""
         return list(self._running.values())
 
     def close(self) -> None:

@@ -93,7 +93,7 @@ class WindowEstimate:
 
     @property
     def triples(self) -> int:
-        """How many."""
+        """The estimated number of triples."""
         return self._all if self._landmark else self._within + min(self._counted, self._all)
 
     def take(self, time: int, triples: int) -> None:
@@ -203,7 +203,7 @@ class SharedEvaluation:
         self.members = (*self.members, member)
 
     def end(self) -> None:
-        """Stop evaluating it."""
+        """Stop evaluating the query; its counts stay."""
         self._last = self.counts
 
     def move(self, group: "EvaluationGroup") -> None:
@@ -394,7 +394,7 @@ class EvaluationGroup:
         self.session, self._late, self.replays = session, 0 if resumes else session.late, False
 
     def take(self, item: Taken) -> None:
-        """The next item."""
+        """Process the next item of the log."""
         assert self.session is not None
         progress = self._enter(self.session, item, self.progress)
         if self.begun is None and self.session.begun:
@@ -413,7 +413,7 @@ class EvaluationGroup:
             self.need.take(self.progress.greatest)
 
     def close(self) -> None:
-        """No more input."""
+        """End the input; the session emits its last answers."""
         if self.session is not None:
             self.session.close()
 

@@ -279,15 +279,15 @@ class QueryService:
         return tagged_json(status(running), status=201, headers={"Location": f"/queries/{running.name}"})
 
     async def queries(self, _request: Request) -> Response:
-        """All queries."""
+        """List the queries with their status."""
         return JSONResponse({"queries": [status(running) for running in self._queries.queries()]})
 
     async def query(self, request: Request) -> Response:
-        """One query."""
+        """The status of one query."""
         return tagged_json(status(self._running(request)), read_conditions(request.headers.raw))
 
     async def deregister(self, request: Request) -> Response:
-        """End a query."""
+        """End a query; ConflictError if a file of the folder owns it."""
         name, conditions = request.path_params["id"], read_conditions(request.headers.raw)
 
         def require(running: RegisteredQuery) -> None:
@@ -423,14 +423,14 @@ class QueryService:
         )
 
     async def metrics(self, _request: Request) -> Response:
-        """Counts for Prometheus."""
+        """The metrics in the format of Prometheus."""
         measured = [*metrics(self._queries), *source_metrics(self._attached.status(), "stream")]
         if self._folder is not None:
             measured += folder_metrics(self._folder)
         return PlainTextResponse(exposition(measured), media_type=MEDIA_TYPE)
 
     async def openapi(self, request: Request) -> Response:
-        """The routes, described."""
+        """The routes as an OpenAPI description."""
         schemas = {"Query": query_schema(self._queries.engines, PROFILES)}
         operations_ = operations(request.app.routes)
         return JSONResponse(description("Streamgauge continuous queries", operations_, _PATH_PARAMETERS, schemas))

@@ -27,7 +27,7 @@ class ItemLog:
         return self._offset + len(self._items)
 
     def add(self, items: Sequence[NumberedItem]) -> None:
-        """Append items."""
+        """Append items to the log."""
         self._items += items
 
     def part(self, first: int, end: int) -> list[NumberedItem]:

@@ -26,7 +26,7 @@ class ResumedWorker:
         return self._worker.takes(question, fresh=self._starts == {start})
 
     def add(self, running: RegisteredQuery, resumption: Resumption) -> None:
-        """Resume a query."""
+        """Add a query that resumes where its answers ended."""
         self._last = min(self._last, running.processed) if self._queries else running.processed
         self._queries.append((running, resumption))
         self._starts.add(resumption.start)

@@ -171,7 +171,7 @@ class QueryWorker:
         self.stop()
 
     def stop(self) -> None:
-        """End the sessions after their current work, and wait for that; queued items are dropped."""
+        """End the sessions after their current work and wait for them; queued items are dropped."""
         self.end()
         self.await_end(END_S)
 

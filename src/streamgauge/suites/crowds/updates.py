@@ -32,7 +32,7 @@ class FactRenewal(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Update:
-    """The facts that hold from a time until their stated end; ms of the stream."""
+    """Facts that hold from ``time`` until their stated end (ms of the stream)."""
 
     time: int
     until: int

@@ -34,7 +34,7 @@ from streamgauge.reasoning import OntologyError, Rules, read_rules
 from streamgauge.servers.broker.contract import Publication
 
 STREAM: Final = "http://ex.org/streams/publications"
-"""The stream of channels' continuous queries; time is the place of a publication, as ms."""
+"""The stream of the channels' continuous queries; a publication's time (ms) is its number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +95,7 @@ class ConfigurationError(MistakeError, ValueError):
 class About:
     """The content of ``configuration.json``.
 
-    ``made`` has the request of its generation, ``alike`` the source and the value of each derived channel.
+    ``made`` is the request that generated it, ``alike`` the source and value of each derived channel.
     """
 
     made: Mapping[str, Any]
@@ -240,7 +240,7 @@ class UnusableSystemError(MistakeError, RuntimeError):
 
 
 def read(folder: Path) -> Configuration:
-    """Read the configuration of a folder; ConfigurationError names a missing or invalid part."""
+    """Read the configuration in a folder; ConfigurationError names a missing or invalid part."""
     file = folder / ABOUT
     try:
         check_beside(folder)

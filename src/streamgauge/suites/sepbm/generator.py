@@ -68,7 +68,7 @@ class ConfigurationRequest:
     reference: Reference = Reference.AT_ONCE
 
     def __post_init__(self) -> None:
-        """Refuse impossible values."""
+        """Refuse impossible values; ConfigurationError."""
         if self.publications < 1:
             raise ConfigurationError(f"publications is {self.publications}: at least 1")
         if not 0 <= self.deletes <= selection.MOST_DELETED:

@@ -13,7 +13,7 @@ from starlette.routing import BaseRoute
 
 
 async def _nothing() -> None:
-    """Leave nothing behind."""
+    """Close a room that has nothing to close."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -234,6 +234,6 @@ def _walk(seed: int, size: StreamSize, times: Times) -> Ints:
 
 
 def arrival(seed: int, share: float, bound: int, times: Times) -> Ints:
-    """The arrival times of observations (ms): a ``share`` of them arrives 1 to ``bound`` ms after its time."""
+    """The arrival times of observations (ms): for a ``share`` of these, 1 to ``bound`` ms after the observation."""
     late = draws.unit(seed, "late", *times) < share
     return times.time + np.where(late, draws.below(max(bound, 1), seed, "delay", *times) + 1, 0)

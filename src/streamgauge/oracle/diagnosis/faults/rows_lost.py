@@ -15,7 +15,7 @@ def proposals(_seen: Seen) -> Iterator[Slip]:
 
 
 def _bits(places: Sequence[ExplanationPlace]) -> float:
-    """The bits for the reports, and for the number and choice of rows lost or repeated in each."""
+    """The bits to name the reports, and in each the number and choice of rows lost or repeated."""
     return scattered(places) + sum(map(_choice, places))
 
 

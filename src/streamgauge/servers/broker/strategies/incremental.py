@@ -117,7 +117,7 @@ class Incremental(Strategy):
         return standing.kept.variables
 
     def drop(self, name: str) -> None:
-        """Remove a query."""
+        """Remove a query and its answer."""
         standing = self._standing.pop(name)
         del self._names[standing]
         standing.end()

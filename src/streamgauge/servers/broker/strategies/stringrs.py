@@ -1,10 +1,10 @@
-"""StringRS, reconstructed: publications are similar if their texts are; rows are composed of blocks of the text.
+"""StringRS, reconstructed: similar publications give similar rows, composed of blocks of the publication's text.
 
-A publication is written in a fixed order and split into blocks at delimiters. Two publications are similar if they
-have the same number of blocks (P5) and at least half of them are equal (P6). From the rows of two similar publications
-a template is learned: a block is a constant if it is equal in both, or a copy of the publication's block with the
-same two values (P7). For example, ``:a :value 3`` with the row ``:a`` and ``:b :value 5`` with ``:b`` give a template
-that copies the subject.
+A publication is serialised in a fixed order and split into blocks at delimiters. Two publications are similar if they
+have the same number of blocks (P5) and at least half of the blocks are equal (P6). A template is learned from the rows
+of two similar publications: a block is constant if it is equal in both rows, or copied from the publication's block
+with the same two values (P7). For example, ``:a :value 3`` with the row ``:a`` and ``:b :value 5`` with ``:b`` give a
+template that copies the subject.
 """
 
 import re

@@ -17,7 +17,7 @@ PARTS: Final = (f"<{_RDF}subject>", f"<{_RDF}predicate>", f"<{_RDF}object>")
 
 
 def annotate(facts: Sequence[Fact], style: labels.Style, fresh: Namer) -> list[ExpiringQuad]:
-    """A statement for each fact: its type, its three parts, its label."""
+    """Reify each fact: a statement with its type, subject, predicate, object and label."""
     quads, timed = labels.by_label(facts, replace(style, grouped=False))
     for fact in (fact for group in timed for fact in group):
         name = fresh([fact])

@@ -390,7 +390,7 @@ class PollResult:
 
 
 class LivePlan(Protocol):
-    """A plan that keeps a query current by polls."""
+    """A plan that keeps a query's answer current by polling."""
 
     async def poll(self) -> PollResult:
         """The current answer; LinkedDataError, LabelError."""

@@ -57,7 +57,7 @@ from streamgauge.workbench.terms import declared_prefixes, shown_time
 
 
 def open_room(bench: Bench) -> Room:
-    """The room."""
+    """The room of registered queries."""
     about = "Continuous queries over running sources (files, MQTT, Kafka, events), as table and as chart."
     live_room = LiveRoom(LiveRegistrations(bench.folder, leaving=bench.leaving))
     return Room("live", "Live", about, 3, live_room.routes, live_room.close, live_room.search)

@@ -233,7 +233,7 @@ class LiveRegistrations:
 
     @cached_property
     def attached(self) -> AttachedSources:
-        """Open the sources, which have been checked before."""
+        """Open the sources, whose URLs were checked earlier."""
         return AttachedSources(self.queries, lambda _url: None)
 
     def register(self, registration: QueryRegistration, sources: Sequence[str] = ()) -> RegisteredQuery:

@@ -120,7 +120,7 @@ def compared(a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again) -> 
 
 
 def steps(a: Semantics, b: Semantics) -> list[tuple[tuple[str, ...], Semantics]]:
-    """The steps from A to B, one field at a time; fields that are only valid together change in one step."""
+    """The steps from A to B, one field at a time; fields that depend on each other change together."""
     way: list[tuple[tuple[str, ...], Semantics]] = []
     at, waiting = a, tuple[str, ...]()
     for name in differing(a, b):

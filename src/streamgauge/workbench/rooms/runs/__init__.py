@@ -84,7 +84,7 @@ _UNREADABLE: Final = (
 
 
 def open_room(bench: Bench) -> Room:
-    """The room."""
+    """The room of recorded runs."""
     return RunsRoom(bench).room
 
 
@@ -387,7 +387,7 @@ def _related(
 
 
 def _page_of_report(text: str, headers: Mapping[str, str]) -> Response:
-    """The report's page."""
+    """The response with a report's page."""
     # A lone surrogate, which a file's name or an escape in JSON can be, has no UTF-8.
     return HTMLResponse(text.encode(errors="backslashreplace"), headers=headers)
 

@@ -41,7 +41,7 @@ from streamgauge.workbench.terms import declared_prefixes, shown_cell, shown_tim
 
 
 def open_room(bench: Bench) -> Room:
-    """The room."""
+    """The room of brokers and fragments servers."""
     about = "Brokers and fragments servers: channels and their answers as they change, publications, facts over time."
     servers = ServerHandlers(recognised)
     routes = [
@@ -149,7 +149,7 @@ class BrokerHandlers:
         return page(request, "servers_channel.html.j2", f"{name} · Servers", server=server, channel=status, **values)
 
     async def delete(self, request: Request) -> Response:
-        """A channel ends."""
+        """Delete a channel and return to its broker."""
         server = self._servers.of(request, "broker")
         try:
             await server.broker.delete_channel(request.path_params["name"])

@@ -91,7 +91,7 @@ class NamedServer:
         return addresses
 
     async def close(self) -> None:
-        """End its connections."""
+        """Close the connections to the server."""
         if "http" in self.__dict__:
             await self.http.aclose()
 
@@ -143,7 +143,7 @@ class NamedServers:
             await server.close()
 
     async def close(self) -> None:
-        """Forget all."""
+        """Forget all servers and close their connections."""
         for key in list(self._servers):
             await self.forget(key)
 
@@ -198,7 +198,7 @@ class ServerHandlers:
             raise ServerAddressError(f"{server.address} is {names[server.kind]}, not {names[chosen]}: choose its kind")
 
     async def forget(self, request: Request) -> Response:
-        """Forget a server."""
+        """Forget a server and return to the list."""
         await self.named.forget(request.path_params["key"])
         return RedirectResponse("/servers/", 303)
 

@@ -76,7 +76,7 @@ class PastReader:
         return str(httpx.URL(link_).copy_set_param("at", self.at)) if self.at else link_
 
     async def leaf(self, reference: str) -> PageResponse:
-        """One page; LinkedDataError."""
+        """Fetch one page; LinkedDataError."""
         return await self.source.pages.leaf(self.address(reference))
 
     async def joining(self, pattern: QuadPattern, seeds: Sequence[Binding]) -> tuple[Quad, ...]:

@@ -228,7 +228,7 @@ class WholeSource(ABC):
 
     @abstractmethod
     async def fetch(self, pattern: QuadPattern, seeds: Sequence[Binding] = ()) -> FetchedQuads:
-        """As in ``LinkedDataSource``."""
+        """Fetch a pattern, as LinkedDataSource.fetch defines."""
 
 
 @dataclass(frozen=True, slots=True)
