@@ -9,7 +9,7 @@ from streamgauge.model.semantics import R2S, EmptyAggregate
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging import gracious as searching
-from streamgauge.oracle.judging.gracious import fit_alone, fitted, gracious, refuse
+from streamgauge.oracle.judging.gracious import cautions, fit_alone, fitted, gracious, refuse
 from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, check
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import RSPQL, SENS
@@ -110,6 +110,74 @@ def test_a_window_alone_fits_as_it_does_among_the_others(monkeypatch):
         1,
     )  # of two times for each border, the earlier of equals
     assert fit_alone(negated, held, 0, unit, 20, 1) == searching.FittedWindow(None, None)
+
+
+@pytest.mark.parametrize("sparse", ["0: | 6: | 10: | 14: | 15: | 17: | 18: | 19:", "0: | 8: | 9: | 10: | 15: | 19: | 25:"])
+def test_a_search_is_complete_up_to_the_nearer_of_its_two_bounds(sparse, monkeypatch):
+    """Of two times for each border, one is 4 ms from the declared border and the other 1 ms."""
+    text = sparse.replace(":", ": s p o.")
+    run = right_run(RSPQL, text=text, window=(10, 10), sparql=NEGATED, advance=20)
+    run = replace(run, answers=(run.answers[0], replace(run.answers[1], added=rows(["none"]))))
+    held = stream(text)
+    unit = RowScores(run, definition(held), JudgingRules()).units(0)[1]
+    size = sum(10 <= element.time < 20 for element in held)
+    monkeypatch.setattr(searching, "BUDGET", 4 * (size + searching.CONTENT_COST))
+    assert fit_alone(run, held, 0, unit, 1, 1).near == 1
+
+
+def test_the_least_shift_of_equal_fits_is_taken_also_where_each_pair_is_evaluated():
+    # What comes at 3, 4 and 11 changes no answer.
+    text = " | ".join(f"{t}: s{t} {'r' if t in (3, 4, 11) else 'p'} o{t}." for t in range(16))
+    run = right_run(RSPQL, text=text, window=(5, 5), sparql=NEGATED, advance=15)
+
+    def second(*times):
+        return graced(replace(run, answers=(run.answers[0], replace(run.answers[1], added=rows(times)))), text).windows[1]
+
+    exact, nearly, one = second(5, 6, 7, 8, 9, 10), second(5, 6, 7, 8, 9, "none"), second(7)
+    assert (exact.borders, exact.fitted) == ((5, 11), (1.0, 1.0))
+    assert (nearly.borders, nearly.fitted) == ((5, 10), (5 / 6, 1.0))
+    assert (one.borders, one.fitted) == ((7, 8), (1.0, 1.0))
+
+
+def test_differences_between_contents_that_are_evaluated_for_each_pair():
+    run = right_run(replace(RSPQL, r2s=R2S.ISTREAM), text=TEXT, window=(10, 5), sparql=NEGATED)
+    late = replace(run, answers=(run.answers[0], replace(run.answers[1], added=rows(range(10, 16))), *run.answers[2:]))
+    window = graced(late).windows[1]
+    assert (window.borders, window.fitted) == ((5, 16), (1.0, 1.0))
+
+
+def test_what_an_early_fit_leaves_of_the_budget_is_the_next_windows(monkeypatch):
+    run = right_run(RSPQL, text=TEXT, window=(5, 5), sparql=NEGATED, advance=15)
+    near, never = rows([6, 7, 8, 9]), rows(["none"])
+    answers = (run.answers[0], replace(run.answers[1], added=near), replace(run.answers[2], added=never))
+    monkeypatch.setattr(searching, "BUDGET", 130 * 110)
+    verdict = graced(replace(run, answers=answers))
+    assert [window.borders for window in verdict.windows] == [(0, 5), (6, 10), (10, 15)]
+    (caution,) = verdict.cautions
+    assert caution.startswith("Gracious mode: for 1 of the windows only ")
+
+
+def test_the_declared_borders_are_evaluated_with_the_last_of_the_budget(monkeypatch):
+    held, run = stream(TEXT), right_run(RSPQL, text=TEXT, window=(5, 5), sparql=NEGATED)
+    run = replace(run, answers=(run.answers[0], replace(run.answers[1], added=rows([6])), *run.answers[2:]))
+    unit = RowScores(run, definition(held), JudgingRules()).units(0)[1]
+    for room, fit in ((0, (5, 9)), (-1, None)):
+        monkeypatch.setattr(searching, "BUDGET", 5 + searching.CONTENT_COST + room)
+        result = fit_alone(run, held, 0, unit, 1, 1).fit
+        assert (result and (result.first, result.last)) == fit
+
+
+def test_only_answered_reports_are_counted_where_no_difference_is_sent():
+    messages: list[tuple[int, int]] = []
+    run = answering(rows([6]))
+    graced(replace(run, answers=run.answers[:3]), progress=lambda *item: messages.append(item))
+    assert messages == [(1, 3), (2, 3), (3, 3)]
+
+
+def test_the_distance_of_several_searches_is_that_of_the_shortest():
+    (caution,) = cautions([7, 3, 5], 0)
+    assert caution.startswith("Gracious mode: for 3 of the windows only borders up to 3 ms away were tried: ")
+    assert list(cautions([], 0)) == []
 
 
 def test_what_nothing_is_left_for_is_not_searched_and_said(monkeypatch):

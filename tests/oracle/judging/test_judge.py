@@ -9,7 +9,8 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Clock, Report, Tick
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.expected.reports import Header, definition
-from streamgauge.oracle.judging.estimate import choice
+from streamgauge.oracle.judging import judge
+from streamgauge.oracle.judging.estimate import choice, work_of
 from streamgauge.oracle.judging.judge import Means, judge_run, other_stream
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import Head
@@ -198,6 +199,36 @@ def test_borders_fit_by_value_also_where_datatypes_are_exact_and_a_caution_says_
     assert verdict.windows[-1].fitted == (1.0, 1.0)
     (caution,) = set(verdict.cautions) - set(plain.cautions)
     assert caution == "Gracious mode: borders fit by the values of computed numbers, whatever their datatypes are."
+    by_value = judge_run(run, table, Means(lambda: None, "definition", gracious=True))  # type: ignore[arg-type]
+    nothing_computed = judge_run(shifted(), table, replace(exactly, gracious=True))
+    assert not any("values of computed numbers" in said for said in (*by_value.cautions, *nothing_computed.cautions))
+
+
+@pytest.mark.parametrize(
+    ("evaluator", "semantics", "room", "sought"),
+    [
+        ("spark", CHANGE, 0, True),
+        ("spark", CHANGE, -1, False),
+        ("spark", RSPQL, -1, True),
+        ("definition", CHANGE, -1, True),
+    ],
+    ids=["as much as is allowed", "one triple more", "rows are compared anyway", "the definition has all rows"],
+)
+def test_borders_are_not_sought_where_counts_judge_too_many_triples(
+    monkeypatch, table, evaluator, semantics, room, sought
+):
+    session = Session(monkeypatch)
+    run = right_run(semantics, text=TEXT, sparql="SELECT ?s { ?s <urn:p> ?v }", advance=15)
+    run = replace(run, answers=(run.answers[0], replace(run.answers[1], added=()), *run.answers[2:]))
+    most = int(work_of(table, run.header.query, semantics).held) + room
+    monkeypatch.setattr(judge, "MAX_SEARCHED_TRIPLES", most)
+    means = Means(lambda: session, evaluator)
+    plain, verdict = judge_run(run, table, means), judge_run(run, table, replace(means, gracious=True))
+    assert verdict.judgement is plain.judgement is Judgement.WRONG
+    assert all((window.borders is not None) is sought for window in verdict.windows)
+    if not sought:
+        (caution,) = set(verdict.cautions) - set(plain.cautions)
+        assert f"the windows of all reports hold more than {most} triples" in caution
 
 
 def test_where_no_borders_can_be_sought_the_ordinary_verdict_says_so(table):

@@ -297,7 +297,13 @@ class Worlds:
         kinds = {is_tagged(one), is_tagged(two)}, {is_unknown(one), is_unknown(two)}
         if kinds == ({True, False}, {True, False}) and not (is_tagged(one) and is_unknown(one)):
             return self.choose([None, False], frozenset((one, two)))
-        return None if is_unknown(one) or is_unknown(two) else False
+        if is_unknown(one) or is_unknown(two):
+            return None
+        # RDFterm-equal (SPARQL 1.1, 17.4.1.7) is an error for different literals outside the table of 17.3; SPARQL 1.2
+        # and many engines compare them. An engine does one or the other.
+        if is_literal(one) and is_literal(two) and not (is_string(one) and is_string(two)):
+            return self.choose([False, None], "17.4.1.7")
+        return False
 
 
 def matched(row: Solution, nodes: Sequence[Any], triple: tuple[str, str, str], fixed: Solution) -> Solution | None:
@@ -347,6 +353,10 @@ def is_single(term: str) -> bool:
 
 def is_string(value: Any) -> bool:
     return isinstance(value, str) and value[0] == '"' == value[-1]
+
+
+def is_literal(value: Any) -> bool:
+    return isinstance(value, tuple) or (isinstance(value, str) and value[0] == '"')
 
 
 def is_tagged(value: Any) -> bool:

@@ -23,9 +23,10 @@ from streamgauge.oracle.diagnosis.models import Case, ContentRule, ModelReport, 
 from streamgauge.query.stamps import reads_time
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Arrival, Arrivals, Head, admit, arrivals, arrived_triples, by_triple, content
-from streamgauge.semantics.definition import facts, operator, streamed
+from streamgauge.semantics.definition import facts, operator, refuse, streamed
 from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.semantics.static_data import with_matched_static
 
 
@@ -212,7 +213,7 @@ class Remembered(Generic[T]):
     def __init__(self, source: Iterator[T]) -> None:
         self._source = source
         self._known: list[T] = []
-        self._error: ValueError | None = None
+        self._error: RefusedError | OutOfOrderError | None = None
 
     def __iter__(self) -> Iterator[T]:
         at = 0
@@ -234,7 +235,7 @@ class Remembered(Generic[T]):
             raise self._error
         try:
             return next(self._source, None)
-        except ValueError as error:
+        except (RefusedError, OutOfOrderError) as error:
             self._error = error
             raise
 
@@ -408,13 +409,13 @@ class Simulator:
         return self._solver(case, case.query)
 
     def _solver(self, case: Case, query: ContinuousQuery) -> tuple[int, Snapshot]:
-        """The evaluator shared by equal queries.
+        """The evaluator shared by equal queries; RefusedError for a query that is undefined under the case's semantics.
 
         Hashing a query is slow, so known objects are found by identity first.
         """
-        semantics = case.semantics
-        key = (id(query), id(case.keeps), semantics.content, semantics.empty_aggregate, semantics.static_data)
+        key = (id(query), id(case.keeps), case.semantics)
         if key not in self._solvers_of:
+            refuse(query, case.semantics)
             self._held += [query, case.keeps]
             self._solvers_of[key] = self._new_solver(case, query)
         return self._solvers_of[key]

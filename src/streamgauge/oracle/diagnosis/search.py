@@ -32,7 +32,7 @@ from streamgauge.oracle.diagnosis.models import Case, Fault, Model, ModelReport,
 from streamgauge.semantics.arrivals import first_close, origins
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.refusal import RefusedError
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 
 AnyPart: TypeAlias = Fault | Slip | Sway
 
@@ -214,8 +214,8 @@ def _beginning_at(case: Case, t0: int) -> Case:
 REPORTS_LIMIT = 3_000
 """Maximum number of reports of a model; models with more are not tried."""
 
-NO_MEANING = (ValueError, SyntaxError)
-"""Errors of undefined combinations, such as a bag under a property path, and of terms that a rule cannot write."""
+NO_MEANING = (RefusedError, OutOfOrderError)
+"""Errors of combinations that the definition refuses, such as a bag under GRAPH."""
 
 CLOSING = {Report.WINDOW_CLOSE, Report.NON_EMPTY}
 """Strategies under which the number of reports follows from the window alone, up to empty contents."""

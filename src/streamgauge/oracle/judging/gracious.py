@@ -211,7 +211,8 @@ class _BorderSearch:
         """The fit of the narrowest search that is exact within its reach, else of the widest search."""
         if not unit.both.missing and not unit.both.surplus:
             return BorderFit(view.first, view.last, 1.0, 1.0)
-        received = unit.answer.added if unit.answer else ()
+        assert unit.answer is not None
+        received = unit.answer.added
         previous = before if self._sends is not R2S.RSTREAM else None
         while self._fast:
             within, search = self._fast[0]

@@ -1,6 +1,7 @@
 """Numbers are sent with another datatype than the stream's (C-SPARQL as CSRBench fed it), or as strings."""
 
 from collections.abc import Iterator
+from decimal import ROUND_DOWN
 from functools import partial
 
 from streamgauge.formats.canonical import Canonical, parse_term
@@ -18,10 +19,19 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         for term in row
         if term is not None and is_literal(term) and (kind := datatype(term)) is not None
     }
-    for kind in sorted(kind for kind in kinds if kind.startswith(XSD)):
+    for kind in sorted(kind for kind in kinds if kind.startswith(XSD) and _is_iri(kind)):
         name = "xsd:" + kind.removeprefix(XSD)
         part = Part(f"numbers as {name}", f"Numbers come as {name}, whatever the stream's datatype is.")
         yield Fault(part, "number type", partial(_retype, kind=kind))
+
+
+def _is_iri(kind: str) -> bool:
+    """Whether a literal with this datatype can be written: engines also send malformed terms."""
+    try:
+        parse_term(f'"0"^^<{kind}>')
+    except ValueError:
+        return False
+    return True
 
 
 def _retype(case: Case, kind: str) -> Case:
@@ -46,5 +56,7 @@ def _literal(term: Term, kind: str) -> Term:
     """The number as a literal of another datatype; as an xsd:integer it is truncated."""
     value = finite(term)
     assert value is not None
-    lexical = str(int(value)) if kind == XSD + "integer" else term[1 : term.rindex('"')]
+    # Not by int(): str() raises ValueError for more than 4,300 digits (sys.set_int_max_str_digits).
+    whole = f"{value.to_integral_value(ROUND_DOWN):f}"
+    lexical = whole if kind == XSD + "integer" else term[1 : term.rindex('"')]
     return f'"{lexical}"' if kind == XSD + "string" else f'"{lexical}"^^<{kind}>'
