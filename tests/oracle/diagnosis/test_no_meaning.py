@@ -21,9 +21,11 @@ def test_an_error_of_the_evaluator_is_not_taken_for_a_model_without_meaning(monk
     def broken(self, contents, loaded=None):
         raise ValueError("zip() argument 2 is shorter than argument 1")
 
+    search = Search(recording(TEXT, QUERY), elements(TEXT))
     monkeypatch.setattr(Snapshot, "rows", broken)
-    with pytest.raises(ValueError, match="argument 2 is shorter"):
-        diagnose(recording(TEXT, QUERY), elements(TEXT))
+    for evaluated in (search.reports, search.comes_out):
+        with pytest.raises(ValueError, match="argument 2 is shorter"):
+            evaluated(search.base)
 
 
 def test_a_bag_under_graph_has_no_reports():

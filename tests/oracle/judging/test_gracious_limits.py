@@ -112,7 +112,9 @@ def test_a_window_alone_fits_as_it_does_among_the_others(monkeypatch):
     assert fit_alone(negated, held, 0, unit, 20, 1) == searching.FittedWindow(None, None)
 
 
-@pytest.mark.parametrize("sparse", ["0: | 6: | 10: | 14: | 15: | 17: | 18: | 19:", "0: | 8: | 9: | 10: | 15: | 19: | 25:"])
+@pytest.mark.parametrize(
+    "sparse", ["0: | 6: | 10: | 14: | 15: | 17: | 18: | 19:", "0: | 8: | 9: | 10: | 15: | 19: | 25:"]
+)
 def test_a_search_is_complete_up_to_the_nearer_of_its_two_bounds(sparse, monkeypatch):
     """Of two times for each border, one is 4 ms from the declared border and the other 1 ms."""
     text = sparse.replace(":", ": s p o.")
@@ -131,7 +133,9 @@ def test_the_least_shift_of_equal_fits_is_taken_also_where_each_pair_is_evaluate
     run = right_run(RSPQL, text=text, window=(5, 5), sparql=NEGATED, advance=15)
 
     def second(*times):
-        return graced(replace(run, answers=(run.answers[0], replace(run.answers[1], added=rows(times)))), text).windows[1]
+        return graced(replace(run, answers=(run.answers[0], replace(run.answers[1], added=rows(times)))), text).windows[
+            1
+        ]
 
     exact, nearly, one = second(5, 6, 7, 8, 9, 10), second(5, 6, 7, 8, 9, "none"), second(7)
     assert (exact.borders, exact.fitted) == ((5, 11), (1.0, 1.0))
