@@ -161,6 +161,8 @@ class Shown:
         self._short = partial(shortened, prefixes=longest_first(prefixes))
         self._ordered = is_ordered(query.form)
         r2s = query.r2s or semantics.r2s
+        # RSTREAM repeats every row in each report, so a plus before each would say nothing; DSTREAM has removed rows
+        # only.
         signs = {R2S.RSTREAM: {"+": "", "-": "-"}, R2S.DSTREAM: {"+": "-"}}
         self._signs = signs.get(r2s, {"+": "+", "-": "-"})
 
@@ -199,6 +201,8 @@ def prefixes(query_text: str) -> Mapping[str, str]:
 
 def longest_first(prefixes: Mapping[str, str]) -> list[tuple[str, str]]:
     """Prefixes and their IRIs in the order of matching."""
+    # The longest IRI first: with ``ex: <http://e/>`` and ``room: <http://e/room/>``, <http://e/room/1> is room:1, not
+    # ex:room/1.
     return sorted(prefixes.items(), key=lambda pair: -len(pair[1]))
 
 
@@ -214,6 +218,7 @@ def _short(term: Term, prefixes: Sequence[tuple[str, str]]) -> str:
     if kind in _PLAIN:
         return _plain(term)
     written = f"^^<{kind}>"
+    # A literal without a written datatype, such as one with a language tag, stays as it is.
     return f"{term.removesuffix(written)}^^{_name(f'<{kind}>', prefixes)}" if term.endswith(written) else term
 
 
@@ -341,6 +346,7 @@ class LiveChannel(LiveTable):
     def __init__(
         self, begun: Standing, console: Console | None = None, prefixes: Mapping[str, str] = MappingProxyType({})
     ) -> None:
+        # A dict and not a set, for its order: the newest rows are the last ones, and only these fit on the screen.
         self._answer = dict.fromkeys(begun.rows)
         super().__init__(begun.columns, prefixes, "waiting for changes, Ctrl-C to end", console, self._latest())
 

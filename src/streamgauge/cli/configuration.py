@@ -179,6 +179,7 @@ def _values(file: ConfigurationFile, words: Sequence[str], keys: Mapping[str, An
 def _fits(annotation: Any, value: object) -> bool:
     if get_origin(annotation) is list:
         return isinstance(value, list) and all(_fits(get_args(annotation)[0], part) for part in value)
+    # By ``type`` and not ``isinstance``: True is an int to Python, and ``port = true`` would be port 1.
     if annotation in (bool, int):
         return type(value) is annotation
     return type(value) in (int, float) if annotation is float else isinstance(value, str)

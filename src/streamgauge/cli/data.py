@@ -318,6 +318,7 @@ def facts_of(element: StreamElement, begins: int) -> Iterator[Fact]:
 
 def latest(facts: Iterable[Fact]) -> list[Fact]:
     """The last fact of each subject and predicate: newer versions replace older ones (section 5.1)."""
+    # Facts come in order of time, so the last one of each key in the dict is the newest.
     return list({fact.triple[:2]: fact for fact in facts}.values())
 
 

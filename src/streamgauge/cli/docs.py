@@ -74,6 +74,7 @@ async def _guarded(request: Request, answer: RequestResponseEndpoint) -> Respons
     response = await answer(request)
     response.headers["Content-Security-Policy"] = POLICY
     response.headers["X-Content-Type-Options"] = "nosniff"
+    # Revalidated each time, as pages of another installed version have the same addresses.
     response.headers["Cache-Control"] = "no-cache"
     return response
 

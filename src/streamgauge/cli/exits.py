@@ -29,5 +29,6 @@ _WORST_FIRST = (Exit.ENGINE_FAILURE, Exit.WRONG, Exit.UNKNOWN, Exit.LATE, Exit.R
 
 def exit_code(judged: Iterable[tuple[Run, Verdict]]) -> Exit:
     """The code of the worst run: engine failure, wrong, unknown, late, right."""
+    # A failed engine's answers can be right as far as they go, so its failure counts before any verdict.
     codes = {Exit.ENGINE_FAILURE if run.header.failure else _BY_JUDGEMENT[verdict.judgement] for run, verdict in judged}
     return next((code for code in _WORST_FIRST if code in codes), Exit.RIGHT)

@@ -39,6 +39,7 @@ def aggregate(
 
     ``distinct`` drops repeated terms (not values: 1 and 01 count twice). COUNT(*) counts rows: see ``algebra``.
     """
+    # A dict and not a set: GROUP_CONCAT(DISTINCT ...) shows the order, and SAMPLE the first one.
     terms = list(dict.fromkeys(values)) if distinct else values
     if function in EXTENSIONS:
         return EXTENSIONS[function](terms, separator)
@@ -84,6 +85,7 @@ def average(terms: Sequence[Term]) -> Term | None:
 def _exact_sum(values: Iterable[Value], kind: int) -> int | Decimal:
     if kind == INTEGER:
         return sum(int(value.value) for value in values)
+    # With a context of its own and not ``sum``, which would round to the 28 digits of the thread's context.
     total = Decimal(0)
     for value in values:
         total = EXACT.add(total, value.value)
@@ -97,6 +99,8 @@ def _real_mean(values: Iterable[Value], kind: int, over: int) -> float:
     if special:
         # Infinities of both signs, or NaN, give NaN in any order; a single infinity absorbs all finite numbers.
         return special.pop() if len(special) == 1 else math.nan
+    # Floats are fractions with a power of two below, so their sum as fractions is exact: 1e16 + 1 - 1e16 is 1 in any
+    # order, while floats added from left to right give 0.
     exact = sum(map(Fraction, numbers), Fraction(0)) / over
     return rounded(exact.numerator, exact.denominator, kind)
 
@@ -110,6 +114,8 @@ def rounded(top: int, bottom: int, kind: int) -> float:
         return math.inf if top > 0 else -math.inf
     if kind != FLOAT:
         return near
+    # A double has 53 bits and a float 24. Rounding to 53 bits first can produce a tie between two floats that the
+    # exact quotient does not have, and the tie would then be broken towards the even one.
     above, below = near.as_integer_ratio()
     # The sign of what this rounding lost keeps ``single_of`` from rounding twice.
     apart = top * below - above * bottom
@@ -123,6 +129,7 @@ def extreme(function: str, terms: Sequence[Term | None]) -> Term | None:
     """
     if not terms or None in terms:
         return None
+    # By term, so that a group with a million equal terms is parsed once.
     keys = {term: value_key(read(term)) for term in terms if term is not None}
     best = min(keys.values()) if function == "MIN" else max(keys.values())
     return min(term for term, key in keys.items() if key == best)

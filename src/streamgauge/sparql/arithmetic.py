@@ -120,6 +120,7 @@ def _to_duration(kind: int) -> Cast:
         duration = value.value
         if not isinstance(duration, Duration):
             return None
+        # A cast from P1Y2DT3H to xsd:dayTimeDuration is P2DT3H: F&O drops the other part without an error.
         months = 0 if kind == SECONDS else duration.months
         return Value(kind, Duration(months, Decimal(0) if kind == MONTHS else duration.seconds))
 
@@ -150,6 +151,7 @@ CASTS: Final[dict[str, Cast]] = {
 
 Operation = Callable[[Value, Value], Value | None]
 _DIGITS: Final = 18
+# The limit of a product, for integers, in bits, because counting decimal digits would convert the number to text.
 # About 60,200 digits.
 _BITS: Final = 200_000
 _FAR: Final = Decimal("1e1000")
@@ -176,8 +178,12 @@ def _operation(plain: Callable[[Any, Any], Any], exact: Callable[[Any, Any], Dec
                 return Value(DECIMAL, exact(left.value, right.value))
             except Inexact:
                 return None
+        # The usual case, two numbers of one datatype, needs no promotion.
         first, second = (left.value, right.value) if left.kind == right.kind else promoted(left, right)
         result = plain(first, second)
+        # Python computes in doubles. Rounding a double's sum, difference or product of two floats to a float gives the
+        # same as rounding once, since 53 bits are at least 2 * 24 + 2 (Figueroa 1995, When is double rounding
+        # innocuous?).
         return Value(kind, single(result) if kind == FLOAT else result)
 
     return run
@@ -208,6 +214,8 @@ def _sum(left: Value, right: Value, sign: int) -> Value | None:
     """
     months = left.value.months + sign * right.value.months
     seconds = EXACT.add(left.value.seconds, EXACT.multiply(right.value.seconds, Decimal(sign)))
+    # Worked example: P1M minus P1D has no xsd:duration, since "-P1D" cannot be a part of "P1M" and months have no
+    # length in days.
     if (months > 0 > seconds) or (months < 0 < seconds) or max(abs(months), abs(seconds)) > _FAR:
         return None
     return Value(left.kind if left.kind == right.kind else DURATION, Duration(months, seconds))
@@ -221,6 +229,7 @@ def _moved(at: Value, by: Value, sign: int) -> Value | None:
     if max(abs(at.value.local), abs(step.seconds), abs(step.months)) > _FAR:
         return None
     moment = moments.later(at.value, step)
+    # 23:30:00 plus PT1H is 00:30:00: a time has no date that could change.
     if at.kind == _TIME:
         moment = moments.on_the_clock(moment)
     elif at.kind == _DATE:
@@ -245,6 +254,7 @@ def _divided(left: Value, right: Value) -> Value | None:
     if right.kind > DOUBLE or right.value == 0 or right.value != right.value:
         return None
     if isinstance(right.value, float) and math.isinf(right.value):
+        # F&O 8.4.4 and 8.4.9: a duration divided by an infinity is a duration of length zero.
         return Value(left.kind, Duration(0, Decimal(0)))
     return _scaled(left, Decimal(1), Decimal(right.value))
 
@@ -282,6 +292,7 @@ def quotient(left: int | Decimal, right: int | Decimal) -> Decimal:
         top, bottom = -top, -bottom
     # 1233 / 2^12 is just below log10(2): bits become decimal places, at most one too few, which the next step adds.
     places = _DIGITS + max(0, (bottom.bit_length() - abs(top).bit_length()) * 1233 >> 12)
+    # The quotient is computed without its sign, because Python's // rounds down and the quotient of F&O towards zero.
     quotient_, rest = divmod(abs(top) * 10**places, bottom)
     if rest and quotient_ < 10 ** (_DIGITS - 1):
         places += 1
@@ -321,6 +332,7 @@ OPERATORS: Final[dict[str, Operation]] = {"+": plus, "-": minus, "*": times, "/"
 def negated(value: Value) -> Value | None:
     """Unary minus of a numeric value."""
     if value.kind <= DOUBLE:
+        # Python's unary minus rounds a decimal to the precision of the thread's context.
         return Value(value.kind, EXACT.minus(value.value) if value.kind == DECIMAL else -value.value)
     if value.kind in _DURATIONS:
         return Value(value.kind, Duration(-value.value.months, EXACT.minus(value.value.seconds)))

@@ -48,6 +48,8 @@ class IndexedGraph:
     def of(self, predicate: Term) -> "IndexedGraph":
         """The graph of the triples with this predicate."""
         if self._parts is None:
+            # By predicate first: queries nearly always name it, and an index by subject over one predicate's triples
+            # is smaller than one over all, and is built for the predicates in use only.
             self._parts = {str(name): _part(triples) for name, triples in _grouped(self.triples, (1,)).items()}
         return self._parts.get(predicate, _EMPTY)
 
@@ -65,6 +67,7 @@ class IndexedGraph:
     def extend(self, triples: Iterable[Triple]) -> None:
         """Add triples, and update the existing indexes."""
         if not self._occurrences:
+            # Only graphs that grow need a set of their triples; most are built once and read.
             if self._present is None:
                 self._present = set(self.triples)
             triples = [triple for triple in dict.fromkeys(triples) if triple not in self._present]
@@ -100,6 +103,8 @@ class IndexedGraph:
         for positions, index in self._indexes.items():
             for key, less in _grouped(triples, positions).items() if positions else ():
                 _take(index[key], less)
+                # An empty list would count as an entry where ``_cost`` divides triples by entries, so estimates would
+                # drift while a window slides.
                 if not index[key]:
                     del index[key]
         for predicate, less in _grouped(triples, (1,)).items() if self._parts is not None else ():

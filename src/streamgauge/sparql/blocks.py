@@ -128,6 +128,7 @@ def _ordered(patterns: Sequence[TriplePattern], graph: IndexedGraph, bound: set[
 
 
 def _open_ends(triple: TriplePattern, _graph: IndexedGraph, known: set[str]) -> tuple[bool, float]:
+    # Both ends open is worst, since the path is then walked from every node of the graph.
     open_ends = [isinstance(node, Var) and node.name not in known for node in (triple.subject, triple.object)]
     return all(open_ends), sum(open_ends)
 
@@ -142,7 +143,11 @@ def _cost(triple: TriplePattern, graph: IndexedGraph, known: set[str]) -> tuple[
     places = [place for place, node in nodes if isinstance(node, str) or node.name in known]
     looked = len(graph.at(tuple(constant), _key([node for _, node in nodes if isinstance(node, str)])))
     if places == constant:
+        # True sorts after False: a pattern without a shared variable is a product with all solutions so far, and comes
+        # last however few triples it matches.
         return bool(known), looked
+    # Worked example: 2,000 triples of :value over 100 sensors. With ?sensor bound the index by subject has 100
+    # entries, so a look-up reads 20 triples on average.
     return False, min(looked, len(graph.triples) / (len(graph.index(tuple(places))) or 1))
 
 
@@ -174,6 +179,7 @@ class _Test:
         if len(self.variables) != 1 or not is_pure(self.condition):
             return row_condition(self.condition, names)
         (name,) = self.variables
+        # Remembering is correct for pure conditions only: RAND or NOW would give the answer of another solution.
         place, holds = names.index(name), _term_test(self.condition, name)
         return lambda row: holds(row[place])
 
@@ -237,6 +243,7 @@ class _Rest:
     def __call__(self, rows: Iterable[_Tuple]) -> Iterator[_Tuple]:
         rows = iter(rows)
         yield from self._one_by_one(islice(rows, LAZY_ROWS))
+        # In chunks, because all solutions of a large join at once would take the memory that the lazy steps avoid.
         chunk = list(islice(rows, CHUNK_ROWS))
         if not chunk:
             return
@@ -247,6 +254,8 @@ class _Rest:
             return
         shared_names = tuple(self._names[place] for place in self._shared)
         outside = frozenset(self._names) - frozenset(shared_names)
+        # A condition that reads a variable outside of the shared ones differs between solutions that agree in these,
+        # so it cannot be tested in the part that they have in common; it follows after the join.
         inner = [test for test in self._tests if test.variables.isdisjoint(outside)]
         step, inner_names = _planned(self._patterns, self._graph, shared_names, inner)
         all_names = self._names + inner_names[len(shared_names) :]
@@ -254,7 +263,9 @@ class _Rest:
         extensions: dict[_Tuple, list[_Tuple]] = {}
         width = len(self._shared)
         while chunk:
+            # A dict keeps their order, so that equal inputs give answers in an equal order.
             fresh = dict.fromkeys(shared for shared in map(key, chunk) if shared not in extensions)
+            # Also for those without any extension: else the next chunk would search for them again.
             extensions.update((shared, []) for shared in fresh)
             for row in step(fresh):
                 extensions[row[:width]].append(row[width:])
@@ -348,8 +359,10 @@ def _path_step(triple: TriplePattern, graph: IndexedGraph, slots: Mapping[str, i
     if isinstance(item, str):
         ends = walks.ends(path, item, False, True, None)
         return _walked(lambda _row: ends, subject, slots)
+    # From the end that is bound, the subject where both are; ``_everywhere`` has neither.
     for start, other, forward in ((subject, item, True), (item, subject, False)):
         if start.name in slots:
+            # Each start is walked once, as many solutions may arrive at the same node.
             slot, known = slots[start.name], dict[Term, Ends]()
 
             def from_variable(row: _Tuple, slot: int = slot, forward: bool = forward) -> Ends:

@@ -49,6 +49,8 @@ _FAMILY: Final = {
 
 def same_term(left: Term, right: Term) -> bool:
     """SameTerm (17.4.1.8): the same lexical form, datatype and language tag, the latter in lower case."""
+    # The last character tells a tagged literal from the others without parsing: a plain one ends in a quote, a typed
+    # one in ">".
     return left == right or (left[-1] not in '">' and left[0] == '"' and _tag_lowered(left) == _tag_lowered(right))
 
 
@@ -74,6 +76,7 @@ def equal_values(left: Value, right: Value) -> bool | None:
         return _equal_triples(left, right)
     if one in _NO_LITERALS or other in _NO_LITERALS:
         return written(left) == written(right)
+    # Before unknown datatypes: "x"@en differs from every literal without a tag, whatever that one's value is.
     if (one == TAGGED) is not (other == TAGGED):
         return False
     if one in _NO_VALUES or other in _NO_VALUES:
@@ -117,6 +120,8 @@ def promoted(left: Value, right: Value) -> tuple[Any, Any]:
     if one == other or (one <= DECIMAL and other <= DECIMAL):
         return left.value, right.value
     convert = nearest_single if max(one, other) == FLOAT else nearest_double
+    # An integer beyond 2^53 has no double of its own: 9007199254740993 = 9007199254740992e0 is true (17.3), although
+    # no order of the two as exact numbers would say so.
     first = left.value if one >= FLOAT else convert(left.value)
     return first, right.value if other >= FLOAT else convert(right.value)
 
@@ -146,6 +151,8 @@ def ordered(left: Term | None, right: Term | None) -> int | None:
 
 def _ordered_literals(one: Value, other: Value) -> int | None:
     before = less_values(one, other)
+    # ``<`` has an error where ``=`` may still know that the two are equal, for example for literals of an unknown
+    # datatype.
     if before or before is None:
         return -1 if before else (0 if equal_values(one, other) else None)
     return 1 if less_values(other, one) else (0 if equal_values(one, other) else None)
@@ -212,6 +219,7 @@ _INVERTED: Final = bytes(max(0, 245 - byte) for byte in range(256))
 def descending(part: Any) -> Any:
     """A part of a key in descending order, as a type that compares in C if possible."""
     if isinstance(part, str):
+        # UTF-8 keeps the order of code points (RFC 3629, section 1), so reversing bytes reverses the order of texts.
         return part.encode("utf-8", "surrogatepass").translate(_INVERTED) + b"\xff"
     if isinstance(part, Decimal):
         # Unary minus would round to the precision of the thread's decimal context.

@@ -144,6 +144,8 @@ class ConditionalEvaluation:
         test = condition(wanted)
 
         def cases(row: Solution, condition: Condition) -> list[Condition]:
+            # Worked example: ?v > 50 for an average in [49.9, 50.1] has two outcomes, True where the number is above
+            # 50 and False elsewhere; the row stays, under the condition of the first.
             results = self._openings.outcomes(partial(test, {**self.fixed, **row}, self._exists), condition)
             return any_of([case for kept, case in results if kept])
 
@@ -192,6 +194,8 @@ class ConditionalEvaluation:
             if not open_terms:
                 yield row, row_condition
                 continue
+            # All variables of a row in one run: decisions made for the first variable then hold for the second one
+            # too.
             options = self._openings.outcomes(partial(_each, read, open_terms), row_condition)
             for terms, case in options:
                 plain = {name: term for name, term in row.items() if name not in terms}
@@ -235,6 +239,8 @@ class ConditionalEvaluation:
         names = shared_variables(left, right)
         partners = self._partners(right, names, overlapping=True)
         for row, row_condition in self._keyed(self.rows(left), names):
+            # Worked example: { a } MINUS { a if u, a if v } leaves a where neither u nor v holds, one case of
+            # ``none_of``.
             met = [own for _, own in partners(row)]
             if not met:
                 yield row, row_condition
@@ -313,6 +319,7 @@ class ConditionalEvaluation:
                 for case in any_of(
                     [c for earlier in conditions[:place] if (c := both(own_condition, earlier)) is not None]
                 ):
+                    # A fresh choice excludes nothing, so the conjunction always exists.
                     more = both(case, chosen(kept, True))
                     assert more is not None
                     yield row, more
@@ -320,6 +327,8 @@ class ConditionalEvaluation:
     def _sliced(self, pattern: a.Slice) -> Iterator[ConditionalRow]:
         """LIMIT and OFFSET of a subquery: in each world, one choice among all legal slices."""
         rows = self.keyed_rows(pattern.pattern)
+        # Worked example: LIMIT 1 over a if u, and b. Where u holds, a or b may be the row, a new choice; elsewhere it
+        # is b.
         for members, world in worlds([(row.condition, row) for row in rows]):
             slices = Precedence([row.keys for row in members]).slices(pattern)
             yield from as_choice([[(members[place].solution, world) for place in kept] for kept in slices], KEPT)

@@ -33,6 +33,7 @@ def renamed(expected: Sequence[Row], actual: Sequence[Row], computed: Computed |
     """
     if not has_blanks(actual):
         return tuple(actual)
+    # Only rows with blank nodes take part: the others are the same under any renaming.
     names = _matching(_known(expected, computed or {}), _known(actual, computed or {}))
     fresh = count()
 
@@ -92,6 +93,8 @@ def alike_numbers(rows: Sequence[Row], computed: Collection[int]) -> Computed:
         numbers = {(value, row[place]) for row in rows if (value := finite(row[place])) is not None}
         neighbours[place] = {}
         for (_, before), (_, term) in pairwise(sorted(numbers)):
+            # Worked example: where 1.0 is close to 1.1 and 1.1 to 1.2, all three have the representative 1.0, although
+            # 1.0 and 1.2 are not close. Renaming needs classes; ``fits`` decides about the numbers afterwards.
             neighbours[place][term] = neighbours[place].get(before, before) if close(before, term) else term
     return neighbours
 
@@ -148,6 +151,7 @@ def _pattern(row: Row, blank: Term, colours: Colours) -> tuple[object, ...]:
 def _part_pattern(term: Term, blank: Term, colours: Colours) -> object:
     if is_triple(term) and "_:" in term:
         return tuple(_part_pattern(part, blank, colours) for part in triple_parts(term))
+    # Itself is True and no colour, so that (_:a p _:a) differs from (_:a p _:b) where both have one colour.
     return True if term == blank else colours.get(term, term)
 
 
@@ -163,6 +167,7 @@ def _matching(expected: Sequence[Row], actual: Sequence[Row]) -> dict[Term, Term
     for group in components(actual, _blanks):
         component = _Component(group, palette)
         for other in waiting[component.signature]:
+            # Anew for each pair: a pair that is hard to match takes nothing from the others.
             palette.choices = MAX_CANDIDATES
             names_of = _isomorphism(other, component, other.history[-1], component.history[-1], palette)
             if names_of is not None:

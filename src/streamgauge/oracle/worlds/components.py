@@ -17,6 +17,7 @@ def components(items: Iterable[Item], keys: Callable[[Item], Iterable[Hashable]]
             parent[node] = node = parent[parent[node]]
         return node
 
+    # A node of its own for each item: equal items stay two, and no item can be mistaken for a key.
     placed = [(item, object()) for item in items]
     for item, place in placed:
         for key in keys(item):

@@ -72,6 +72,7 @@ class NumberSpan:
 
     def parts_beside(self, other: "NumberSpan") -> tuple["NumberSpan", "NumberSpan"]:
         """The parts of this span below and above another one; either may be empty."""
+        # Worked example: [0, 10] beside [3, 5) is [0, 3) and [5, 10].
         below = self.within(NumberSpan(self.low, other.low, high_open=not other.low_open))
         return below, self.within(NumberSpan(other.high, self.high, low_open=not other.high_open))
 
@@ -152,6 +153,8 @@ def _is_orderable(condition: Condition) -> bool:
     for comparison, allowed in comparisons:
         assert isinstance(allowed, frozenset)
         for low, high, sign in ((comparison.left, comparison.right, 1), (comparison.right, comparison.left, -1)):
+            # Worked example: x < y or x = y excludes 1, so the pair (x, y) is in the order, and strictly only if 0 is
+            # excluded too.
             if sign not in allowed:
                 order[low, high] = 0 not in allowed
         if allowed == {-1, 1}:
@@ -232,6 +235,8 @@ def any_of(conditions: Sequence[Condition]) -> list[Condition]:
         return merged
     cases: list[Condition] = []
     for condition in conditions:
+        # Worked example: u or v is the cases u, and v without u. ``none_of`` with the new condition as base subtracts
+        # the cases found so far, so that no world is in two.
         cases += none_of(cases, condition)
         limit(len(cases), cases)
     return cases
@@ -244,6 +249,7 @@ def _of_one_choice(conditions: Sequence[Condition]) -> list[Condition] | None:
     """
     variables = {variable for condition in conditions for variable in condition}
     allowed = {variable: {condition.get(variable) for condition in conditions} for variable in variables}
+    # Worked example: (g is a and x), (g is b and x) is x where a and b are all options of g, else (g is a or b) and x.
     differing = [variable for variable, different in allowed.items() if len(different) > 1]
     if len(differing) != 1 or isinstance(choice := differing[0], OpenNumber) or None in allowed[choice]:
         return None

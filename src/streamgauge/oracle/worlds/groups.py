@@ -39,6 +39,8 @@ def as_choice(bags: Sequence[Sequence[ConditionalRow]], reason: str) -> Iterator
         for row in bag:
             name = _name(row)
             copies[name] += 1
+            # Worked example: the bags {r, r} and {r, s} give r under both options, its second copy under the first,
+            # and s under the second.
             places.setdefault((name, copies[name]), (row, []))[1].append(place)
     for (solution, own), members in places.values():
         case = own if len(members) == len(different) else both(own, chosen(choice, *members))
@@ -178,6 +180,7 @@ class Grouping:
         """All bags of arguments that the rows with hidden choices may form."""
         bags: set[tuple[Arguments, ...]] = {()}
         for rows in hidden:
+            # Different worlds often have equal bags: COUNT over 100 rows needs only how many of them exist, 101 bags.
             own = {tuple(sorted(present, key=repr)) for present, _ in worlds(rows)}
             bags = {tuple(sorted((*bag, *more), key=repr)) for bag in bags for more in own}
             limit(len(bags), (condition for condition, _ in rows))

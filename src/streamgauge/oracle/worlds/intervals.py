@@ -142,6 +142,7 @@ def _literal(kind: int, text: str) -> Interval | None:
         return None
     if kind <= DECIMAL:
         return replace(point(kind, written), stored=True)
+    # Worked example: "0.1"^^xsd:float spans from 1/10 to 13421773/134217728, which is 0.100000001490116119384765625.
     value = _rounded(written, kind)
     if not isinstance(value, Fraction):
         return _special(kind, value)
@@ -211,6 +212,7 @@ def close(one: Term | None, other: Term | None) -> bool:
     apart, size = abs(left.value - right.value), max(left.size, right.size)
     if kinds := {left.kind, right.kind} & {FLOAT, DOUBLE}:
         return apart <= max(TOLERANCE[kind] for kind in kinds) * size
+    # Integers have no tolerance: 9007199254740993 is not 9007199254740992, even in an aligned answer.
     whole = left.value.denominator == right.value.denominator == 1
     return not apart or (not whole and apart <= UNIT[DECIMAL] * max(size, Fraction(1)))
 
@@ -247,6 +249,8 @@ def representable(value: Fraction, kind: int) -> bool:
     """Whether every implementation has exactly this value in its datatype, which is not xsd:integer."""
     if kind == DECIMAL:
         scale = _scale(value)
+        # XSD 1.0 requires 18 digits in all, before and after the point together: 123456789.123456789 is representable,
+        # 1234567890.123456789 is not.
         return scale is not None and scale <= DIGITS and abs(value) * 10**scale < 10**DIGITS
     return _rounded(value, kind) == value
 
@@ -361,8 +365,10 @@ def unary(function: str, operand: Interval) -> Interval:
     if function == "+" or (function == "ABS" and operand.low >= 0):
         return operand
     if function == "ABS" and operand.low < 0 < operand.high:
+        # Between a negative and a positive end the least absolute value is 0, which neither end has.
         return Interval(operand.kind, _NOTHING, operand.size, abs(operand.value))
     operate = _UNARY[function]
+    # Each of these functions is monotone on the interval, so its ends map to ends; "-" swaps them.
     low, high = sorted((Fraction(operate(operand.low)), Fraction(operate(operand.high))))
     return Interval(operand.kind, low, high, Fraction(operate(operand.value)), operand.stored and function == "ABS")
 
@@ -415,6 +421,7 @@ def signs(left: Interval, right: Interval) -> set[Sign]:
         one, other = first.number, second.number
         return {1 if one > other else -1 if one < other else 0 if one == other else None}
     equal = first.low <= second.high and second.low <= first.high
+    # Worked example: [49.9, 50.1] and 50 may have any sign; [50, 50.1] and 50 only 0 and 1.
     possible = {-1: first.low < second.high, 0: equal, 1: first.high > second.low}
     return {sign for sign, holds in possible.items() if holds}
 
@@ -445,6 +452,8 @@ class IntervalSum:
             numbers[promoted(number, self._kind)] += times
         parts = [(number.low, number.high, number.value, number.size) for number in numbers]
         if any(number.special is not None for number in numbers):
+            # Infinities and NaN decide alone: a finite number beside them changes nothing, and both signs give NaN in
+            # any order.
             return _special(self._kind, sum(number.special for number in numbers if number.special is not None))
         low, high, value, size = (
             sum((ends[at] * times for ends, times in zip(parts, numbers.values(), strict=True)), start=_NOTHING)
@@ -466,6 +475,8 @@ class IntervalSum:
             return None not in scales and size * 10 ** max(scale or 0 for scale in scales) < 10**DIGITS
         # Denominators are powers of 2 here. ``common`` is the greatest power of 2 that divides all numbers, in units of
         # 1/grain.
+        # Worked example: 0.5, 0.25, 3 in doubles. The grain is 4, in quarters they are 2, 1 and 12, and ``common`` is
+        # 1: sizes sum to 15 quarters, far below 2^53, so every order of adding gives 3.75.
         grain = max(number.value.denominator for number in numbers)
         whole = [abs(int(number.value * grain)) for number in numbers if number.value]
         # ``n & -n`` is the lowest set bit of n, the greatest power of 2 that divides it.

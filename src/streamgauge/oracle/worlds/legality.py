@@ -66,6 +66,7 @@ class ReportLegality:
         self._by_term = is_compared_by_term(query.form) and all(map(is_plain, named))
         self._equality, self._compares = compares(query.form)
         self._kinds = set(_kinds(named)) if self._compares else set()
+        # A reason, as text, where the answers cannot be decided: an error is as dear to find again as answers are.
         self._known: dict[tuple[DueReport, bool], PossibleAnswers | str] = {}
         self._closed: dict[DueReport, bool] = {}
 
@@ -116,6 +117,7 @@ class ReportLegality:
 
     def _may_fail(self, terms: Iterable[Term]) -> bool:
         """Whether two of these terms, or of the query's, are compared by what 17.3 does not list (``beyond_table``)."""
+        # By kinds of literals and not by literals: a content has thousands of these and a handful of kinds.
         pairs = combinations_with_replacement(sorted(self._kinds | set(_kinds(terms))), 2)
         reasons = {beyond_table(*pair) for pair in pairs} - {""}
         return bool(reasons if self._equality else reasons & {DATES})
@@ -134,6 +136,7 @@ class ReportLegality:
             if self._admit(strict, received):
                 return Opinion(True)
             lenience = strict.openings.lenience
+            # Leniency only after the strict answers failed: nearly all received rows are legal without it.
             if lenience and self._admit(self.answers(due_report, lenient=True), received):
                 return Opinion(False, lenience)
         except (OpenError, CutOffError) as error:
