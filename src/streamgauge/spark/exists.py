@@ -128,6 +128,8 @@ def flagged(left: Relation, matched: Relation, name: str) -> Relation:
         frame = frame.select(*left.frame.columns, fn.coalesce("flag", fn.lit(False)).alias(number(name)))
     else:
         paired = _with_spans(left, spans, names, "left")
+        # Worked example: a row in the reports 0 to 9 whose match is in 3 to 5 becomes three rows: 0 to 2 and 6 to 9
+        # with false, 3 to 5 with true.
         pieces = fn.concat(_pieces(_spans(), fn.lit(True)), _pieces(_gaps(), fn.lit(False)))
         frame = _exploded(left, paired, pieces, [fn.col("piece.flag").alias(number(name))])
     text = fn.when(fn.col(number(name)), f'"true"{_BOOLEAN}').otherwise(f'"false"{_BOOLEAN}')
@@ -145,6 +147,8 @@ def _cut(left: Relation, spans: Relation, names: tuple[str, ...], how: How) -> D
 def _with_spans(left: Relation, spans: Relation, names: tuple[str, ...], how: str) -> DataFrame:
     """The left rows with the sorted intervals (``r_spans``) of their values in their block of reports."""
     at = [block("lo", left.width).alias("block"), *map(column, names)]
+    # One row per key and block with all its intervals: a join with each interval would multiply the left rows, and the
+    # gaps between two intervals could not be seen from either of them.
     spans_by_key = spans.frame.groupBy(*at).agg(fn.sort_array(fn.collect_list(fn.struct("lo", "hi"))).alias("spans"))
     spans_by_key = spans_by_key.select(*(fn.col(name).alias("r_" + name) for name in spans_by_key.columns))
     rows = left.frame.withColumn("block", block("lo", left.width))

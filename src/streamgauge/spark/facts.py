@@ -110,6 +110,7 @@ def _path_steps(path: al.Path, first: bool, last: bool) -> Iterator[al.TriplePat
             for choice in choices:
                 yield from _path_steps(choice, first, last)
         case al.Repeat(path=inner, modifier=modifier):
+            # Within a repetition no end is a constant: its middle nodes are any nodes.
             yield from _path_steps(inner, False, False)
             # Of length zero, it connects every node of the graph with itself, so all triples are needed to know the
             # nodes.
@@ -233,6 +234,7 @@ def _often(parts: Sequence[Hashes]) -> bool:
 
 
 def _kinds(kind: str | None) -> frozenset[str]:
+    # Two kinds at once, one of them of no literal, so that no numbers are read from such objects.
     return frozenset({NOT_LITERAL, _ANY} if kind is None else {XSD + kind})
 
 
@@ -339,6 +341,8 @@ class GraphFactsTable:
             return {}
         kinds = self.kinds.get(pattern.predicate, frozenset())
         kind = next(iter(kinds), "").removeprefix(XSD)
+        # A column of a frame has one type, so numbers are read only where all objects of the predicate are of one
+        # kind.
         return {node.name: kind} if len(kinds) == 1 and kind in SPARK_TYPES else {}
 
 

@@ -31,6 +31,8 @@ def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None 
     # Partitioning by range samples the lines in a job of its own, so they would be computed three times.
     kept = lines.persist(StorageLevel.DISK_ONLY)
     try:
+        # Counting fills the cache on disk, and gives the number of ranges; the sample and the sort then read from
+        # there.
         count = kept.count()
         if tell is not None:
             tell(count)

@@ -126,6 +126,8 @@ def manifest(session: SparkSession, folder: RemotePlace) -> Manifest:
         if part.digest not in (None, files.digest(names[part.file].place)):
             raise TableError(f"{folder / part.file}: not the file that {folder / NAME} lists: its digest differs")
     known = {part.file for part in listed.parts}
+    # A folder may grow after its manifest was written, as a stream's input does; what was added has no digest to
+    # compare.
     added = [file for name, file in names.items() if name not in known]
     return Manifest((*listed.parts, *_measured(session, added)), None if added else listed.streams)
 

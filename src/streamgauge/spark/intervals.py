@@ -150,6 +150,7 @@ def _counted(frame: DataFrame, name: str, value: Column, bounds: Sequence[int]) 
         return frame.withColumn(name, _looked_up(bounds)(value.cast("long")))
     above = value.cast("long") - fn.lit(bounds[0] + 1)
     count = fn.lit(len(bounds))
+    # Worked example: bounds 10, 15, 20 and the value 17. (17 - 11) / 5 is 1.2, so 1 + 1 bounds are below it.
     if step := max(steps, default=0):
         count = fn.least(count, fn.floor(above / step) + 1)
     return frame.withColumn(name, fn.when(above < 0, 0).otherwise(count).cast("int"))

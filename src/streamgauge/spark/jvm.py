@@ -116,6 +116,7 @@ def open_gateway(conf: SparkConf) -> None:
         os.close(writing)
         raise
     os.close(writing)
+    # From here on lines are passed on: before, they may be the reason of a failed start, which becomes one message.
     relay.release()
     atexit.register(_await_end, gateway.proc, os.getpid(), relay)
     keep_names(gateway)
@@ -128,6 +129,7 @@ def _await_end(jvm: "subprocess.Popen[bytes]", owner: int, relay: "Relay") -> No
     The JVM ends with its standard input; PySpark does not wait for it. Workers whose tasks end with it write traces
     without further information.
     """
+    # A forked worker inherits the handlers of ``atexit``, and must not wait for the JVM of its parent.
     if os.getpid() != owner:
         return
     relay.end()

@@ -236,6 +236,7 @@ class _NeedWalk:
                 # A solution comes from either side, so none of them has all values of a variable.
                 return _WalkedPattern(_NONE, partial(_all, both))
             case al.Values():
+                # VALUES has no facts to fetch; its constants restrict nothing here, though they could.
                 return _WalkedPattern(_NONE, partial(_all, ()))
             case al.Extend(pattern=inner, variable=variable):
                 return _without(self._within(self.pattern(inner), self._exists(pattern)), (variable,))
@@ -276,6 +277,8 @@ class _NeedWalk:
         def restrict(known: Suppliers) -> None:
             first.restrict(known)
             for other in others:
+                # Only variables that the first part binds in every solution restrict the others: one that is unbound
+                # there is compatible with any value, so facts with other values could match as well.
                 other.restrict({var: ids | known.get(var, frozenset()) for var, ids in first.certain.items()})
 
         return _WalkedPattern(first.certain, restrict)
@@ -312,6 +315,7 @@ class _NeedWalk:
         variables = tuple(dict.fromkeys(node for node in wanted.nodes if isinstance(node, al.Var)))
 
         def restrict(known: Suppliers) -> None:
+            # A pattern is not its own supplier: it would have to be read before it is read.
             self.suppliers[number] = {var: known[var] - own for var in variables if var in known}
 
         return _WalkedPattern(dict.fromkeys(variables, own), restrict)
@@ -321,6 +325,7 @@ class _NeedWalk:
         ends = self.normal.variable(), self.normal.variable()
         # With fresh ends: a step in the middle of the path starts at nodes that neither end names.
         steps = [self.pattern(self.normal.path(ends[0], path.path, ends[1], None))]
+        # ``?x :next* ?y`` without a known end also has (n, n) for every node n of the data, so all triples are needed.
         if nullable(path) and not _begins(triple, others):
             steps.append(self._triple(EVERYTHING))
         return list(map(_alone, steps))

@@ -69,6 +69,7 @@ def fact_graphs(style: Style | FactGraphs) -> FactGraphs:
     """Which graphs contain the facts of a style."""
     if isinstance(style, FactGraphs):
         return style
+    # Any pattern shows how a method annotates; the method itself has no field for it.
     triple = TriplePattern(Var("s"), Var("p"), Var("o"))
     in_graph = any(isinstance(pattern_.graph, Var) for pattern_ in method(style.method).form(triple, 0, style).own)
     return FactGraphs.ANY if in_graph else FactGraphs.DEFAULT
@@ -91,6 +92,8 @@ def fact_form(wanted: PatternNeed, style: Style | FactGraphs) -> FactForm:
         pattern for pattern in form.patterns if pattern.nodes[:3] == plain.nodes[:3] and isinstance(pattern.graph, Var)
     ]
     if in_graph:
+        # One request over all graphs instead of two: facts with a label are in a graph of their own, those without one
+        # in the default graph, and a server matches both by one selector.
         anywhere = QuadPattern(*triple_nodes(pattern), ANYWHERE)
         group = tuple(FormPlace(pattern, anywhere if pattern in in_graph else pattern) for pattern in form.patterns)
         return FactForm(form, (group,), anywhere)
@@ -187,6 +190,7 @@ class HeldFragment:
     def moved(self, changed: FetchedChange) -> "HeldFragment":
         """The fragment after a change of the data set."""
         added, removed = (frozenset(self.having(quads)) for quads in (changed.added, changed.removed))
+        # One response in place of all earlier ones: the fragment as a whole is of the change's version now.
         part = FetchedQuads((), changed.at, changed.until, None, changed.version)
         if not added and not removed:
             return replace(self, parts=(part,))
@@ -222,6 +226,7 @@ class SourceReading:
             known: dict[Var, frozenset[Term]] = dict(values)
             waiting = list(group)
             while waiting:
+                # Chosen anew after each response, as its terms may make another pattern the cheapest one.
                 place = min(asking.next(waiting), key=partial(self._rank, known))
                 waiting.remove(place)
                 fragment = await self._fetch(place.request, known)
@@ -260,6 +265,7 @@ class SourceReading:
         """The fragment of a key; missing parts are fetched."""
         pattern, variable = key
         fragment = self.fragments.get(key) or HeldFragment(key, frozenset(), frozenset(), ())
+        # Sorted, so that equal polls make equal addresses, which caches between here and the server can answer.
         missing = sorted(terms - fragment.terms)
         if missing or not fragment.parts:
             # Only terms that are new: the quads of the others are there already.

@@ -172,6 +172,7 @@ class FactReader:
         part = SourceReading(source, lost=len(known) == 1)
         if part.lost and use is CacheUse.CACHED:
             return part
+        # A query about named subjects needs a handful of quads, for which even a small data set is too large.
         by_subject = any(isinstance(pattern.pattern.subject, str) for pattern in self._wanted)
         if not by_subject and await source.count(ALL) <= SMALL * len(self._forms):
             await part.take_all(predicates_of(self._forms))
@@ -259,6 +260,7 @@ class FactReader:
             rows = frozenset(facts.named)
         known = _Settled(fragments, rows, self._web.clock(), values)
         self._settled.pop((number, at), None)
+        # An empty pattern is asked again each time: that it has facts would otherwise show only after ``settled``.
         if rows and all(fact.static for fact in facts.facts) and not self._follows(part.source):
             self._settled[number, at] = known
         return known
@@ -270,6 +272,7 @@ class FactReader:
             return None
         nodes = self._wanted[number].nodes
         known = all(
+            # The values that were asked for, and those that were found: for the latter all facts are known as well.
             terms <= kept.values.get(variable, frozenset()) | terms_at(nodes, variable, kept.rows)
             for variable, terms in values.items()
         )
@@ -343,6 +346,8 @@ class LocalEvaluator:
         if tuple(named) != self._names:
             self._see(tuple(named))
         for name, graph in self._graphs.items():
+            # Everything enters at time 0 and is cropped afterwards: a set of facts has no arrivals, and the joins
+            # start from nothing at each answer.
             graph.enter(0, tuple(triples if name is None else named[name]), None)
         self._contents.look()
         try:
@@ -462,6 +467,7 @@ class IncrementalPlan:
         """Read what is due, and pass the facts that came and went to the evaluator."""
         reads = await self._reader.read()
         names = tuple(named_graphs(reads))
+        # The operators of ``GRAPH ?g`` are built for fixed names, one copy of its pattern each.
         if names != self._evaluating.names:
             self._evaluating = _QueryEvaluation(self._query, names)
         holding = self._evaluating.holding

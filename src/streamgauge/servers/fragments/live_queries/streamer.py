@@ -58,6 +58,8 @@ def _filled(wanted: PatternNeed, row: Mapping[al.Var, Term]) -> PatternNeed:
     values = {
         variable: row[variable]
         for variable, suppliers in wanted.suppliers.items()
+        # Other terms stay variables: a blank node has no name outside its document, and a server may take 1 and 01 for
+        # one value.
         if OUTER in suppliers and askable(row[variable])
     }
 
@@ -194,6 +196,7 @@ def _is_still(part: al.Pattern, static: IsStatic) -> bool:
 
 def _conditions(around: Callable[[al.Pattern], al.Pattern]) -> list[al.Expression]:
     """The conditions of FILTERs directly above the join."""
+    # A pattern that the query cannot contain, recognised by identity, marks the place of the join below the operators.
     mark = al.Values((), ())
     for pattern in every_pattern(around(mark)):
         if isinstance(pattern, al.Filter) and _is_above(pattern, mark):
@@ -281,6 +284,8 @@ class StreamerPlan:
         if parts.split.static is not None:
             rows = await self._joined(parts, names, rows)
             names = tuple(dict.fromkeys((*names, *map(_name, al.pattern_variables(parts.split.static)))))
+        # The joined rows take the join's place as inline data, so the operators above it need no evaluator of their
+        # own.
         inline = al.Values(tuple(map(al.Var, names)), tuple(row for row, count in rows.items() for _ in range(count)))
         return LocalEvaluator(with_pattern(self.query.kept, parts.split.around(inline))).answer(holding, named)
 
@@ -354,6 +359,7 @@ class StreamerPlan:
 
 def _still(pattern: al.TriplePattern, facts: Sequence[Fact]) -> bool:
     triples = frozenset(matching_terms(triple_nodes(pattern), (fact.triple for fact in facts)))
+    # Without any fact a pattern counts as dynamic: its first fact may have a time.
     return bool(triples) and all(fact.static for fact in facts if fact.triple in triples)
 
 
