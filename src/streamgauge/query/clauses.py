@@ -184,6 +184,8 @@ def duration(text: str) -> int | None:
     if long is None or not any(group is not None for group in long.groups()[:4]):
         return None
     days, hours, minutes, seconds = (int(group or 0) for group in long.groups()[:4])
+    # Worked example: PT1.5S has the fraction "5", padded to "500" ms. The expression takes three digits of it, and
+    # then zeros only, so nothing finer than a ms is cut off silently.
     return (((days * 24 + hours) * 60 + minutes) * 60 + seconds) * 1000 + int((long.group(5) or "").ljust(3, "0"))
 
 
@@ -269,6 +271,7 @@ class Clauses:
         if not first.says("FROM") or not following or following[0].kind not in ("iri", "name"):
             return False
         passed = [token.text for token in self.tokens[: self.at]]
+        # An open brace before it: this FROM is inside the pattern, where SPARQL has no such clause.
         if passed.count("{") != passed.count("}"):
             self.refuse("FROM must come before WHERE", first)
         self.at += 1 + named

@@ -35,6 +35,7 @@ def fill(template: str, values: Mapping[str, object]) -> str:
     if unused:
         known = ", ".join(parameters(template)) or "none"
         raise TemplateError(f"the query has no parameter {', '.join(unused)}; its parameters: {known}")
+    # By a function, since backslashes of a value would be escapes in a replacement string.
     return _PARAMETER.sub(lambda match: str(values[match.group(1)]), template)
 
 

@@ -45,6 +45,8 @@ class Cursor:
     @property
     def _token(self) -> Token:
         try:
+            # Tokens are read far more often than they end, so an exception at the end is cheaper than a comparison
+            # before each.
             return self._words[self._at]
         except IndexError:
             return self._end
@@ -121,6 +123,7 @@ class Cursor:
             elif token.text in CLOSING.values() and (not opened or CLOSING[opened.pop().text] != token.text):
                 self._refuse(f"this {token.text} has no opening bracket", token)
         if opened:
+            # The innermost one: adding its partner is the smallest change that makes the brackets match.
             last = opened[-1]
             before = self._text[: last.start]
             place = f"line {before.count(chr(10)) + 1}, column {last.start - before.rfind(chr(10))}"
@@ -216,6 +219,7 @@ class Cursor:
             return self._prologue.literal(self._literal())
         sign = self._take().text if self._token.kind != "number" else ""
         number = self._take().text
+        # SPARQL 1.1, 19.8: an exponent makes a DOUBLE, a dot without one a DECIMAL, digits alone an INTEGER.
         kind = "double" if "e" in number.lower() else "decimal" if "." in number else "integer"
         return f'"{sign}{number}"^^<{XSD}{kind}>'
 

@@ -242,6 +242,8 @@ class ExpressionReader(TripleReader, ABC):
             where = "in another aggregate" if self._inside_aggregate else "here"
             self._refuse(f"{name} is not allowed {where}: aggregates belong in SELECT, HAVING and ORDER BY", token)
         self._must("(")
+        # Aggregates do not nest (SPARQL 1.1, 19.8: only in SELECT, HAVING and ORDER BY): within one, the next is
+        # refused with a message of its own.
         self._aggregates, self._inside_aggregate = None, True
         distinct = self._says("DISTINCT")
         argument = None if name == "COUNT" and self._skip("*") else self._expression()

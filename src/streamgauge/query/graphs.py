@@ -155,6 +155,8 @@ def _union(choices: Sequence[al.Pattern]) -> al.Pattern:
     """The union of patterns as a balanced tree, because later passes recurse over it."""
     if len(choices) == 1:
         return choices[0]
+    # 500 windows nested from left to right would be 500 levels of recursion, half of CPython's limit; as a balanced
+    # tree they are nine.
     half = (len(choices) + 1) // 2
     return al.Union(_union(choices[:half]), _union(choices[half:]))
 

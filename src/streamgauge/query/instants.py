@@ -83,6 +83,8 @@ class _NowRewriter:
             return result
         variable = al.Var(f".now{self.count}")
         self.count += 1
+        # The condition of an OPTIONAL sees both sides; joined on the left, the fact's variable would be part of every
+        # solution.
         below = "right" if isinstance(result, al.LeftJoin) else "pattern"
         fact = al.Graph(NOW_GRAPH, al.BGP((al.TriplePattern(_SUBJECT, _PREDICATE, variable),)))
         joined: al.Pattern = replace(cast(Any, result), **{below: al.Join(getattr(result, below), fact)})

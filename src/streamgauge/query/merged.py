@@ -78,6 +78,7 @@ def _path(path: al.Path | al.Var, subject: al.Node, end: al.Node, fresh: Iterato
         case al.Inverse(path=inner):
             return _path(inner, end, subject, fresh)
         case al.Sequence(steps=steps):
+            # Worked example: ?s :a/:b/:c ?o becomes ?s :a ?w1, ?w1 :b ?w2 and ?w2 :c ?o, each a group of its own.
             nodes = [subject, *(next(fresh) for _ in steps[1:]), end]
             ends = zip(steps, nodes, nodes[1:], strict=False)
             return reduce(al.Join, [_path(step, near, far, fresh) for step, near, far in ends])

@@ -204,6 +204,8 @@ def _find_group(parts: _Parts, projects: bool) -> None:
     if isinstance(below, al.Filter):
         having, below = below.condition, below.pattern
     columns = [var for var in parts.variables or () if var in extends]
+    # A column that reads another one cannot be written beside it: the parser would see the group's variable in its
+    # place.
     apart = not any(al.expression_variables(value) & extends.keys() for value in extends.values())
     # Extends are nested from the last column to the first; in another order the text would parse to another tree.
     if isinstance(below, al.Group) and apart and columns == list(reversed(extends)):
@@ -221,6 +223,7 @@ def _column(var: al.Var, parts: _Parts, prints: _Expressions) -> str:
 def _query(head: str, pattern: al.Pattern, layout: _Layout) -> str:
     """A query or subquery that begins with ``head``, or with SELECT and its columns if that is empty."""
     parts = _take_apart(pattern, projects=not head)
+    # The algebra has variables for aggregates; where they are read, the text has the aggregate itself.
     prints = _Expressions(dict(parts.group.aggregates) if parts.group else {})
     columns = " ".join(_column(var, parts, prints) for var in parts.variables or ())
     clauses = [head or f"{parts.keyword} {columns or '*'}", layout.dataset, f"WHERE {layout.body(parts.where)}"]
@@ -248,6 +251,7 @@ def _key(var: al.Var, value: al.Expression) -> str:
 def _term(value: Term) -> str:
     """A term: numbers and booleans abbreviated if that is the same term, others as in N-Triples."""
     if short := _SHORT.fullmatch(value):
+        # The last group that matched is that of the literal's own kind.
         return str(short[short.lastindex or 0])
     return _ESCAPE.sub(_unambiguous, value) if value[0] == '"' and "\\" in value else value
 

@@ -95,6 +95,7 @@ def _explained(search: Search, progress: Progress) -> Explained:
 
 def _simplest(results: Sequence[SearchResult]) -> list[SearchResult]:
     """Each model once, with its shortest description; shortest first."""
+    # One model may fit under several t0, and with slips in other places.
     least: dict[Model, SearchResult] = {}
     for result in results:
         if result.model not in least or result.bits < least[result.model].bits:
@@ -128,8 +129,11 @@ class _Tried:
             reports = self.search.reports(case)
             self._plain.add(self.search.key(case, reports))
             tried.append((self.search.distance(case, reports), case))
+        # Sorted by the distance alone: cases do not compare, and of equally near ones the first candidate stays first.
         tried.sort(key=lambda trial: trial[0])
         self._nearest_origins = tuple(case.t0 for _, case in tried[:NEAREST_ORIGINS])
+        # At least 1: the distance may be 0 although no case came out, as it merges answers before
+        # it compares, where ``comes_out`` takes them one by one.
         return tried[0][1], max(tried[0][0], 1)
 
     def exact(self) -> list[SearchResult]:
@@ -158,6 +162,7 @@ class _Tried:
         """Exact models with two causes; ``explained`` omits combinations that are unlikely and expensive."""
         active = [fault for fault in self.search.faults if self._acts(fault)]
         self._at_most(_steps(0, len(active), len(self.search.fine), len(self.search.faults)))
+        # Slips first, since a pair of faults of the whole run is rarer than two incidents.
         results = [*self._slipped((), 2)]
         for fault in active:
             self._tick()
@@ -193,6 +198,7 @@ class _Tried:
         families: dict[str, list[Fault]] = {}
         for fault in self.search.fine:
             families.setdefault(fault.family, []).append(fault)
+        # Worked example: with the families {a1, a2, a3} and {b1} the order is a1, b1, a2, a3.
         turns = zip_longest(*(faults[:PER_FAMILY] for faults in families.values()))
         return [fault for turn in turns for fault in turn if fault is not None]
 
@@ -218,6 +224,8 @@ class _Tried:
         ]
         results = [result for result in (*(result for result, _ in ranked), *pairs) if result is not None]
         least = min((result.distance for result in results), default=0)
+        # One only, the first of the equally near ones: single faults come before pairs, the simpler before the less
+        # simple.
         return [result for result in results if result.distance == least][:1]
 
     def _near(self, faults: tuple[Fault, ...]) -> SearchResult | None:
@@ -265,6 +273,7 @@ class _Tried:
                     if fit is not None and len(fit.slipped) == count:
                         parts = tuple(slip.describe(places) for slip, places in fit.slipped.items())
                         yield self._result((*faults, *slips), case, (*_parts(faults), *parts), fit)
+            # A sway takes the place of one slip, so a model has as many parts either way.
             for slips in combinations(self.search.slips, count - 1):
                 yield from self._swaying(faults, case, slips)
 
@@ -376,6 +385,8 @@ def _units(explained: Explained, result: SearchResult | None) -> Iterator[_Unit]
     if fit is None:
         yield from _aligned(reports, recorded, search.variables)
         return
+    # A step that uses a report explains answers by it; one that uses none has surplus answers; one that explains none
+    # lost the report.
     for (i, j, _), (ahead, after, _) in zip(fit.path, fit.path[1:], strict=False):
         report = fit.reports[i] if i < ahead else None
         rows = tuple(row for k in range(j, after) for row in recorded.rows(k)) if j < after else None

@@ -86,6 +86,7 @@ class Recorded:
 
     def same(self, expected: Rows, actual: Rows) -> bool:
         """Whether two bags are equal, with computed numbers compared within tolerance."""
+        # Lengths first: most comparisons of a search are of bags that differ in size, and end here.
         if len(expected) != len(actual):
             return False
         if expected == actual:
@@ -171,6 +172,8 @@ def _next(
     far = i + len(answers)
     row: dict[int, int] = {}
     for j in range(max(0, i - band), min(len(answers), i + band) + 1):
+        # As in Levenshtein's table: from above a report without an answer, from the left an answer without a report,
+        # and along the diagonal a pair, which costs 1 unless they are equal.
         best = min(above.get(j, far), row.get(j - 1, far)) + 1
         if j:
             best = min(best, above.get(j - 1, far) + (not _equal(report, answers[j - 1], recorded)))
@@ -327,6 +330,7 @@ def _claimed(task: FittingTask, path: list[tuple[State, _Step]], cost: int) -> E
         if step.slip is not None and step.place is not None:
             place = replace(step.place, move=(i - step.place.i, j - step.place.j))
             slipped.setdefault(step.slip, []).append(place)
+    # Slips cost 1 each, so the rest of the cost is that of sways.
     swayed = cost - sum(map(len, slipped.values()))
     reports = max(path[-1][0][0], 1)
     often = any(slip.half and 2 * len(places) >= reports for slip, places in slipped.items())

@@ -40,6 +40,7 @@ def relevant(query: ContinuousQuery, triples: Iterable[Triple]) -> frozenset[Tri
     patterns = [triple for bgp in bgps for triple in bgp.patterns]
     if any(not isinstance(pattern.predicate, al.Var | str) for pattern in patterns):
         return None
+    # In the order of the stream and without repetitions: engines repeat triples often, and each is matched once.
     every = dict.fromkeys((*triples, *query.static))
     kept: set[Triple] = set()
     for bgp in bgps:
@@ -121,6 +122,7 @@ class HeldContent:
             return False
         if counting is Counting.SET:
             return not self.bag.keys() <= before.bag.keys()
+        # Counter's minus keeps positive counts only, the copies that this content has more.
         return bool(self.bag - before.bag)
 
 
@@ -176,6 +178,7 @@ class Arrived:
 
     def _range(self, view: View) -> HeldContent:
         """The content of a single stream without ends of validity: a range of ranks, equal for many views."""
+        # Ranks are cut by time on both sides, and by system time: ``after`` and ``seen`` are ranks already.
         low = max(view.after, bisect_left(self._times, view.first))
         high = max(low, min(view.seen, bisect_right(self._times, view.last)))
         # All empty contents are one object.
@@ -273,6 +276,7 @@ class Simulator:
 
     def reports_lazily(self, case: Case) -> Iterator[ModelReport]:
         """The reports of the case, computed on demand: most cases are discarded at their first report."""
+        # A rule for reports sees the whole sequence, so nothing can be gained from laziness.
         return iter(self.reports(case)) if case.report_rules else self._evaluated_reports(case)
 
     def _evaluated_reports(self, case: Case) -> Iterator[ModelReport]:
@@ -311,6 +315,8 @@ class Simulator:
         """A number that is equal for contents with the same relevant triples (and times, if the query reads them)."""
         known = self._content_numbers.get(id(held_content))
         if known is None:
+            # Numbered by the triples and not by the object: windows at other places often have the same relevant
+            # triples, above all none.
             triples = tuple(triple for arrival in held_content.mattering for triple in arrival.triples)
             key = (triples, tuple(arrival.time for arrival in held_content.mattering)) if self._timed else triples
             known = self._content_numbers[id(held_content)] = self._numbers.setdefault(key, len(self._numbers))
@@ -396,6 +402,7 @@ class Simulator:
     def _arrivals(self, case: Case) -> Arrived:
         windows = case.query.windows
         single = by_triple(windows, case.semantics.tick)
+        # Only lateness depends on semantics and t0; without it, all cases share the arrivals.
         late = (case.semantics, case.t0, windows) if case.semantics.lateness is not None else None
         key = (id(case.stream), single, late)
         if key not in self._arrived:

@@ -253,6 +253,7 @@ MAX_LISTED = 5
 
 def ordinal(number: int) -> str:
     """An ordinal in figures: ``2nd``, ``11th``, ``23rd``."""
+    # 11, 12 and 13, also 111, have "th": the tens digit 1 overrides the last one.
     ending = {1: "st", 2: "nd", 3: "rd"}.get(number % 10, "th") if number % 100 // 10 != 1 else "th"
     return f"{number}{ending}"
 

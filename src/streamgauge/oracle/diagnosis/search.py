@@ -51,6 +51,7 @@ class DescriptionLength:
 
     def __init__(self, kinds: Mapping[str, Sequence[AnyPart]]) -> None:
         possible = [kind for kind in kinds.values() if kind]
+        # Kinds that are impossible in this run need no code of their own, so they make no description longer.
         self._kind = log2(max(1, len(possible)))
         self._value = {part: log2(len(parts)) for parts in possible for part in parts}
 
@@ -348,6 +349,8 @@ class Search:
             return True
         window = windows[0].window
         first = case.t0 + first_close(windows[0], semantics)
+        # Worked example: the first close at 10 s, slide 5 s, horizon 27 s: closes at 10, 15, 20 and 25 s, (27 - 10) //
+        # 5 + 1.
         closes = max(0, (case.advanced_to - first) // window.slide + 1)
         sent_always = semantics.notify_empty and Report.NON_EMPTY not in semantics.report and case.gate is None
         exact = sent_always and self.open_end is None
@@ -358,6 +361,8 @@ class Search:
         for report in self.simulator.reports_lazily(case):
             after = recorded.take(report, at)
             if after is None:
+                # With an open end, a report after the last element may be missing, if all answers were explained
+                # before it.
                 return at == recorded.count and self.open_end is not None and report.instant > self.open_end
             at = after
         return at == recorded.count
