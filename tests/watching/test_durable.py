@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from threading import Event
 from typing import Any
 
 import pytest
@@ -27,10 +28,14 @@ from streamgauge.query import parse, parse_sparql
 from streamgauge.semantics.profiles import profile
 from streamgauge.semantics.refusal import OutOfOrderError
 from streamgauge.servers import durability
+from streamgauge.servers.durable.journal import Change
 from streamgauge.servers.durable.needs import not_durable
+from streamgauge.servers.durable.segments import ItemColumns
+from streamgauge.servers.durable.state import SessionState
 from streamgauge.servers.queries.sessions import EngineSession
 from streamgauge.servers.sealed.soundness import NotWrittenError
 from streamgauge.watching import WatchError, durable, watch
+from streamgauge.watching.durable import DurableWatch
 from tests.examples import examples
 from tests.semantics import draw as drawn
 from tests.watching.standing import PROFILED, TRIPLES
@@ -241,3 +246,30 @@ def test_an_interrupted_item_comes_again_with_its_answers(tmp_path: Path, monkey
             for answer in watched:
                 assert answers.setdefault(watched.number, told(answer)) == told(answer)
     assert answers == dict(enumerate(expected, 1))
+
+
+def test_a_watch_wakes_for_its_transactions_and_not_in_between(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """Each wake-up without an item switches threads, which costs CPU for nothing."""
+    written_, waits, until_due = Event(), list[float | None](), DurableWatch.until_due
+    write = SessionState.write
+
+    def noted(watched: DurableWatch) -> float | None:
+        waits.append(until_due(watched))
+        return waits[-1]
+
+    def seen(session: SessionState, change: Change, items: ItemColumns, processed: dict[str, int]) -> None:
+        write(session, change, items, processed)
+        if len(items.times):
+            written_.set()
+
+    def slowly() -> Iterator[tuple[int, str]]:
+        yield 1, '<urn:a> <urn:p> "1" .'
+        assert written_.wait(60)
+        yield 30, '<urn:a> <urn:p> "2" .'
+
+    monkeypatch.setattr(DurableWatch, "until_due", noted)
+    monkeypatch.setattr(SessionState, "write", seen)
+    assert len(list(watch(TEXT, slowly(), state=tmp_path, **ASKED))) > 1
+    # The first element is there in at most QUIET_S; other waits are for sources, not for a time.
+    assert 1 <= len(waits) <= 6
+    assert all(wait is None or wait <= durable.IDLE_S + durable.WAKING_S for wait in waits)

@@ -171,7 +171,7 @@ def _arrivals(state: "WatchState | None", options: Options) -> MergedStreams:
     if state is not None:
         from streamgauge.watching import durable
 
-        return MergedStreams(durable.BEAT_S, durable.TOGETHER_S)
+        return MergedStreams(together=durable.TOGETHER_S)
     return MergedStreams(BEAT_S if options.get("advance") else None)
 
 
@@ -216,7 +216,10 @@ def _watch(
 
         with durable.closed_unless_done(state, leave):
             note = (options.get("reading") or Reading()).note
-            return durable.DurableWatch(state, ready, queries, asking, items, passing, feeds, leave, note)
+            begun = durable.DurableWatch(state, ready, queries, asking, items, passing, feeds, leave, note)
+        if arrivals is not None:
+            arrivals.until_due = begun.until_due
+        return begun
     return Watch(queries, asking, ready, items, passing, feeds, leave, sharding)
 
 

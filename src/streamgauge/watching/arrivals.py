@@ -1,7 +1,7 @@
 """Several sources merged into one sequence in the order of arrival."""
 
 from collections import deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from threading import Condition, Thread, current_thread
 from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -48,9 +48,9 @@ Arrival: TypeAlias = "Taken | Placed"
 class MergedStreams:
     """Items in order of arrival, renumbered; yields ``None`` after ``patience`` seconds without an item.
 
-    The reading thread is woken by the first item and waits ``together`` seconds for more, because switching threads
-    costs as much as processing several items. Time advances to the minimum over all sources. A source's error is raised
-    in the reading thread.
+    ``until_due`` may be replaced to give the patience of each wait. The reading thread is woken by the first item and
+    waits ``together`` seconds for more, because switching threads costs as much as processing several items. Time
+    advances to the minimum over all sources. A source's error is raised in the reading thread.
 
     The queue is a deque, whose append and popleft are atomic, so no lock is taken per item. A thread announces that it
     waits (``_taking``, ``_putting``) before it checks the queue for the last time; hence either it sees the other
@@ -58,7 +58,8 @@ class MergedStreams:
     """
 
     def __init__(self, patience: float | None = None, together: float = 0.0) -> None:
-        self._patience, self._together = patience, together
+        self.until_due: Callable[[], float | None] = lambda: patience
+        self._together = together
         self._changed = Condition()
         self._waiting: deque[tuple[Place, Arrival | BaseException | None]] = deque()
         self._times: dict[Place, int | None] = {}
@@ -165,7 +166,7 @@ class MergedStreams:
         if not (self._waiting or self._woken):
             with self._changed:
                 self._taking = True
-                self._changed.wait_for(lambda: self._waiting or self._woken or self._over, self._patience)
+                self._changed.wait_for(lambda: self._waiting or self._woken or self._over, self.until_due())
                 self._taking = False
             # Outside the lock, so that sources can add their items meanwhile.
             if self._together and self._waiting and not self._over:

@@ -53,6 +53,9 @@ LARGEST: Final = 4096
 IDLE_S: Final = 1.0
 """Maximum delay (s) of a transaction with no items, as time has passed."""
 
+WAKING_S: Final = 0.001
+"""How much later (s) than a transaction is due the watch wakes for it, so that it does not wake before."""
+
 WHOLE: Final = ""
 """The name of the common numbering of all queries' answers."""
 
@@ -336,6 +339,15 @@ class DurableWatch(Watch[Any]):
         if self._emitted or self._settling or (self._hurried and self._places):
             return BEAT_S
         return QUIET_S if self._places else IDLE_S
+
+    def until_due(self) -> float | None:
+        """How long (s) to wait for items until a transaction or the clock is due; ``None`` if neither will be."""
+        waits = list[float]()
+        if self._passing.wall is not None:
+            waits.append(BEAT_S)
+        if self._emitted or self._settling or self._places or self._came:
+            waits.append(max(0.0, self._committed + self._patience - monotonic()) + WAKING_S)
+        return min(waits, default=None)
 
     def _enter_all(self, items: Sequence[Taken]) -> None:
         """Process items and add them to the segment."""

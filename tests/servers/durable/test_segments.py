@@ -3,6 +3,7 @@
 import random
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from streamgauge.formats.batches import ElementBatch
@@ -11,7 +12,7 @@ from streamgauge.model.element import StreamElement
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import profile
 from streamgauge.servers.durable.journal import Change
-from streamgauge.servers.durable.segments import ItemColumns, JournalItem, SegmentExtent, extent_of
+from streamgauge.servers.durable.segments import ItemColumns, JournalItem, OpenSegment, SegmentExtent, extent_of
 from streamgauge.servers.durable.state import SessionState
 
 STREAMS = ("urn:a", "urn:b")
@@ -72,6 +73,29 @@ def test_elements_of_one_stream_that_follow_each_other_come_in_one_batch(tmp_pat
     assert (number, len(batch), batch.sequences.tolist()) == (0, 300, [*range(300)])
     assert len(set(batch.terms)) == len(batch.terms)
     state.close()
+
+
+class GrowingTerms(list):
+    """Terms to which the thread of a reader adds while another one writes."""
+
+    def __len__(self):
+        self.append(f"<urn:later{super().__len__()}>")
+        return super().__len__()
+
+
+@pytest.mark.parametrize("lists", [1, 2])
+def test_terms_may_be_added_while_a_segment_is_put_together(lists):
+    terms = [GrowingTerms(["<urn:s>", "<urn:unused>", "<urn:p>"]) for _ in range(lists)]
+    segment = OpenSegment(7)
+    for number in range(4):
+        own, ids = terms[number % lists], np.array([0, 2, 0], np.int32)
+        times, borders = np.array([number]), np.array([0, 1])
+        segment.extend_batch(ElementBatch(own, "urn:a", times, times, borders, ids))
+        segment.append("urn:a", Advance(number))
+    columns = segment.columns
+    assert (columns.streams, columns.terms) == (["urn:a"], ["<urn:s>", "<urn:p>"])
+    assert columns.ids.tolist() == [0, 1, 0] * 4
+    assert columns.counts.tolist() == [1, -1] * 4
 
 
 @pytest.mark.parametrize("seed", range(20))

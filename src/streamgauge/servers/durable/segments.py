@@ -4,7 +4,8 @@ A segment numbers its own terms, so it can be dropped independently of the other
 as one, so that an engine that takes batches looks up each of their terms once.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, chain, groupby, pairwise
 from operator import attrgetter
@@ -78,57 +79,38 @@ class ItemColumns(NamedTuple):
         return cls(streams.terms, numbers.terms, times, places, np.array(sizes, np.int32), ids, others)
 
     @classmethod
+    def of_batch(cls, batch: ElementBatch) -> "ItemColumns":
+        """Convert a batch, which keeps all the terms of its reader."""
+        places, counts = np.zeros(len(batch), np.int32), np.diff(batch.borders).astype(np.int32)
+        return cls([batch.stream], batch.terms, batch.times, places, counts, batch.added, ())
+
+    @classmethod
     def of_taken(cls, items: Sequence[tuple[str, Taken]]) -> "ItemColumns":
         """Convert items to columns; batches stay as they are."""
         parts = list[ItemColumns]()
-        for terms, run in groupby(items, _terms_of):
-            alike = list(run)
-            if terms is None:
-                parts.append(cls.of(cast(Sequence[JournalItem], alike)))
+        for in_columns, run in groupby(items, lambda item: isinstance(item[1], ElementBatch)):
+            if in_columns:
+                parts += [cls.of_batch(cast(ElementBatch, batch)) for _, batch in run]
             else:
-                parts.append(cls.of_batches([cast(ElementBatch, item) for _, item in alike]))
-        return cls.together(parts) if parts else cls.of(())
-
-    @classmethod
-    def of_batches(cls, batches: Sequence[ElementBatch]) -> "ItemColumns":
-        """Join batches of one stream that share a list of terms; terms that do not occur are dropped."""
-        times, counts, ids = (
-            np.concatenate(columns)
-            for columns in zip(*[(one.times, np.diff(one.borders), one.added) for one in batches], strict=True)
-        )
-        terms, places = batches[0].terms, np.zeros(len(times), np.int32)
-        occurs = np.zeros(len(terms), np.bool_)
-        occurs[ids] = True
-        if not occurs.all():  # a reader numbers on over many batches
-            numbers = np.cumsum(occurs, dtype=np.int32) - 1
-            terms, ids = [terms[number] for number in np.flatnonzero(occurs).tolist()], numbers[ids]
-        return cls([batches[0].stream], terms, times, places, counts.astype(np.int32), ids, ())
+                parts.append(cls.of(cast(Sequence[JournalItem], [*run])))
+        return cls.together(parts)
 
     @classmethod
     def together(cls, parts: Sequence["ItemColumns"]) -> "ItemColumns":
-        """Concatenate parts with numberings of their own."""
-        if len(parts) == 1:
-            return parts[0]
-        streams, terms = NumberedTerms(), NumberedTerms()
-        renumbered = [
-            part._replace(places=streams.of(part.streams)[part.places], ids=terms.of(part.terms)[part.ids])
-            for part in parts
-        ]
-        return cls.joined(renumbered)._replace(streams=streams.terms, terms=terms.terms)
-
-    @classmethod
-    def joined(cls, parts: Sequence["ItemColumns"]) -> "ItemColumns":
-        """Concatenate parts that share their numberings."""
+        """Concatenate parts; streams and terms that occur are numbered anew, each once."""
+        if not parts:
+            return cls.of(())
         begins = accumulate((len(part.times) for part in parts), initial=0)
         others = [
             (begin + at, removed, until)
             for begin, part in zip(begins, parts, strict=False)
             for at, removed, until in part.others
         ]
-        times, places, counts, ids = (
-            np.concatenate([getattr(part, name) for part in parts]) for name in ("times", "places", "counts", "ids")
-        )
-        return cls(parts[0].streams, parts[0].terms, times, places, counts, ids, others)
+        streams = NumberedTerms()
+        places = np.concatenate([streams.of(part.streams)[part.places] for part in parts])
+        times, counts = (np.concatenate([getattr(part, name) for part in parts]) for name in ("times", "counts"))
+        terms, ids = _numbered_together([(part.terms, part.ids) for part in parts])
+        return cls(streams.terms, terms, times, places, counts, ids, others)
 
     def encode(self) -> bytes:
         """Encode as MessagePack; columns are little-endian integers of the smallest sufficient width."""
@@ -144,18 +126,34 @@ class ItemColumns(NamedTuple):
         return cls(kept.streams, kept.terms, times.astype(np.int64, copy=False), places, counts, ids, kept.others)
 
 
-def _terms_of(item: tuple[str, Taken]) -> tuple[str, int] | None:
-    """The key of batches with a common stream and list of terms; ``None`` for single items."""
-    stream, taken = item
-    return (stream, id(taken.terms)) if isinstance(taken, ElementBatch) else None
+def _numbered_together(parts: Sequence[tuple[list[Term], Numbers]]) -> tuple[list[Term], Numbers]:
+    """Number the terms that occur once for all parts, which may share lists; returns the terms, and the parts' ids."""
+    lists, ids_of = dict[int, list[Term]](), defaultdict[int, list[Numbers]](list)
+    for terms, ids in parts:
+        if len(ids):  # advances have no terms
+            lists[id(terms)] = terms
+            ids_of[id(terms)].append(ids)
+    used, numbers = dict[int, list[Term]](), dict[int, Numbers]()
+    for key, terms in lists.items():
+        # A reader numbers on over many batches, and may do so in another thread: the length is taken once.
+        occurs = np.zeros(len(terms), np.bool_)
+        for ids in ids_of[key]:
+            occurs[ids] = True
+        used[key] = [terms[number] for number in np.flatnonzero(occurs).tolist()]
+        numbers[key] = np.cumsum(occurs, dtype=np.int32) - 1
+    together = _merged(used, numbers) if len(lists) > 1 else next(iter(used.values()), [])
+    return together, np.concatenate([numbers[id(terms)][ids] if len(ids) else ids for terms, ids in parts])
 
 
-def _joined(parts: Sequence[ItemColumns | ElementBatch]) -> ItemColumns:
-    """Concatenate parts that share their terms, and therefore are of one kind."""
-    if isinstance(parts[0], ItemColumns):
-        return ItemColumns.joined(cast(Sequence[ItemColumns], parts))
-    batches = [[*run] for _, run in groupby(cast(Sequence[ElementBatch], parts), attrgetter("stream"))]
-    return ItemColumns.together([ItemColumns.of_batches(run) for run in batches])
+def _merged(used: Mapping[int, list[Term]], numbers: dict[int, Numbers]) -> list[Term]:
+    """Merge lists of terms without duplicates; ``numbers`` are updated to the terms' numbers in the result."""
+    largest, *others = sorted(used, key=lambda key: len(used[key]), reverse=True)
+    numbering = NumberedTerms()
+    # The others are often a line between two chunks: its few terms are looked up, those of the largest list are not.
+    numbering.add(used[largest])
+    for key in others:
+        numbers[key] = numbering.of(used[key])[numbers[key]]
+    return numbering.terms
 
 
 class OpenSegment:
@@ -166,7 +164,7 @@ class OpenSegment:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self._loose, self._parts = list[JournalItem](), list[ItemColumns | ElementBatch]()
+        self._loose, self._parts = list[JournalItem](), list[ItemColumns]()
         self._streams, self._terms, self._size = NumberedTerms(), NumberedTerms(), 0
 
     def __len__(self) -> int:
@@ -196,7 +194,7 @@ class OpenSegment:
         """Add a batch, which keeps its terms; returns it with the elements numbered."""
         self._close_part()
         own = batch.numbered(self.end)
-        self._parts.append(own)
+        self._parts.append(ItemColumns.of_batch(own))
         self._size += len(own)
         return own
 
@@ -204,8 +202,7 @@ class OpenSegment:
     def columns(self) -> ItemColumns:
         """All items in columns."""
         self._close_part()
-        runs = [[*run] for _, run in groupby(self._parts, lambda part: id(part.terms))]
-        return ItemColumns.together([_joined(run) for run in runs]) if runs else ItemColumns.of(())
+        return ItemColumns.together(self._parts)
 
     def _close_part(self) -> None:
         if self._loose:
