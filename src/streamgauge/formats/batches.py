@@ -97,6 +97,8 @@ class ColumnTerms:
         # Encoded together, a term that several columns have is looked up once.
         encoded = pa.concat_arrays(texts).dictionary_encode()
         numbers = self._numbers(encoded.dictionary)[encoded.indices.to_numpy()]
+        # The sums are the borders between the columns; the first part is ``also``, and nothing follows the last
+        # border.
         parts = np.split(numbers, np.cumsum([len(text) for text in texts]))[1:-1]
         return [part[indices] for part, (_, indices) in zip(parts, used, strict=True)]
 
@@ -121,6 +123,8 @@ def _used(column: pa.DictionaryArray) -> tuple[pa.StringArray, Numbers]:
     # The usual case: a column of its own, without terms of other columns in its dictionary.
     if occurs.all():
         return column.dictionary, indices
+    # Worked example: of four terms the first and the last occur, so the sums less 1 are 0 0 0 1: the last term, at 3,
+    # is 1 among those that occur.
     places = np.cumsum(occurs, dtype=np.int32) - 1
     return column.dictionary.filter(pa.array(occurs)), places[indices]
 
@@ -237,6 +241,7 @@ class BatchWriter:
         # A batch of JSON lines, or one that was assigned to another stream; its terms belong to its reader, so the
         # IRI cannot be added to them.
         numbers = self._own_numbers()
+        # Each distinct term is looked up once, however many triples have it.
         used, places = np.unique(batch.added, return_inverse=True)
         added = numbers.of([batch.terms[number] for number in used.tolist()])[places]
         number = numbers[stream]
@@ -377,6 +382,7 @@ def _columns(batch: pa.RecordBatch, terms: list[Term]) -> ElementBatch:
         terms[batch.column("stream")[0].as_py()][1:-1],
         batch.column("time").to_numpy(),
         batch.column("sequence").to_numpy(),
+        # A slice of a batch keeps the offsets of the whole, so they need not begin at 0.
         (borders - borders[0]).astype(np.int64) // 3,
         added.flatten().to_numpy(),
     )
@@ -397,5 +403,6 @@ def _one_by_one(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
 
 
 def _triples(terms: Sequence[Term], numbers: Sequence[int]) -> Iterator[Triple]:
+    # One iterator three times: each triple takes its three terms from it in turn.
     texts = iter([terms[number] for number in numbers])
     return zip(texts, texts, texts, strict=True)

@@ -64,6 +64,8 @@ def _bounded_turtle(file: ByteFile) -> ByteReader:
     def take(size: int) -> bytes:
         data = file.read(size) or b""
         # Before the parser gets the bytes: it builds the tree of a block recursively.
+        # Latin-1 decodes any bytes, one character a byte, so a block that ends within a character of UTF-8 is no error
+        # here.
         scan.feed(data.decode("latin-1"), last=not data)
         return data
 

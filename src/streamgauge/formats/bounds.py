@@ -206,6 +206,8 @@ def check_values(text: str, limit: int, what: str, remedy: str) -> None:
         return
     count = 0
     for match in _SEPARATED.finditer(text):
+        # A bracket counts as one, for the first value in it, and each comma as one more; strings are skipped as whole
+        # tokens.
         count += match[0] in _SEPARATORS
         if count > limit:
             raise BoundError(f"{what} has more than {limit} values: {remedy}", match.start())
@@ -268,6 +270,7 @@ def check_xml(body: str | bytes) -> None:
     depth = 0
     for match in _XML.finditer(text):
         part = match[0]
+        # Entities can refer to each other: a few lines expand to GB ("billion laughs"), and external ones read files.
         if part == "<!":
             raise BoundError("XML with a DTD (<!DOCTYPE, <!ENTITY) is refused: expand its entities", match.start())
         if part == "</":

@@ -62,6 +62,8 @@ class Canonical:
         store.add(ox.Quad(_SUBJECT, _SUBJECT, term))
         canonical = str(next(iter(store)).object)
         if len(self._known) >= self._limit:
+            # All at once: an order of use would cost at every look-up, and a cache of a million is full only after
+            # that many distinct literals.
             self._known.clear()
         self._known[text] = canonical
         return canonical

@@ -51,6 +51,7 @@ def in_utf8(file: IO[bytes], charset: str | None = None) -> IO[bytes]:
         opened.read(len(mark))
         return opened
     name = _MARKS[mark] if mark else _charset(head, charset)
+    # ASCII is UTF-8 already, so both pass without conversion.
     if name in _PLAIN:
         return opened
     return _transcoded(opened, name)

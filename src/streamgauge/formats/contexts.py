@@ -121,6 +121,7 @@ class _Embedding:
             if name in self._contexts:
                 return self.context(self._contexts[name], depth + 1)
             if name in BUNDLED:
+                # A copy: callers add to the document, and the bundled context must stay as it is.
                 return dict(BUNDLED[name])
         place = f"save {ELSEWHERE[iri]}" if iri in ELSEWHERE else "save it"
         raise ContextError(

@@ -123,6 +123,7 @@ def _is_data(name: str) -> bool:
 
 def document_lines(document: Document) -> Iterator[tuple[int, str]]:
     """The lines of a text with their numbers, from 1; FormatError if it is not UTF-8 or cannot be unpacked."""
+    # Outside of the loop: an error while reading has no line of its own, and is reported for the one after the last.
     last = 0
     with document.open() as file:
         try:

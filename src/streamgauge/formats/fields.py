@@ -27,6 +27,7 @@ def encode(value: object, leave_out: Collection[str] = ()) -> Any:
     if isinstance(value, StrEnum):
         return value.value
     if isinstance(value, frozenset):
+        # Sorted, so that equal values are equal JSON: run folders and caches compare it as text.
         return sorted(map(encode, value))
     if isinstance(value, Mapping):
         return {str(key): encode(item) for key, item in value.items()}
@@ -120,6 +121,7 @@ def _one_of(_kind: Any, allowed: Mapping[Any, Any], data: object, where: str) ->
 
 def _number(_kind: Any, data: object, where: str) -> float:
     try:
+        # Also texts, because "Infinity" and "NaN" are written as such.
         if isinstance(data, int | float | str) and not isinstance(data, bool):
             return float(data)
     except ValueError:

@@ -39,6 +39,7 @@ def stage(target: Path) -> Iterator[Path]:
     Places of killed processes of this machine that staged the same target are removed first.
     """
     made_folder(target.parent)
+    # Only names with this host: on a shared file system, process ids of other machines say nothing here.
     for left in target.parent.glob(f".{target.name}.{_HOST}.*"):
         import psutil  # late: nothing is left behind but by a kill
 

@@ -135,6 +135,9 @@ class Instants:
         if first == second:
             self._last = instants[0]
             return self._last
+        # Worked example, Vienna: on 25 October 2026 02:30 occurs at +02:00 and at +01:00, and the first offset is the
+        # greater; on 29 March 2026 02:30 does not exist, and fold 0 gives the offset before the change, +01:00, the
+        # smaller one.
         self._last = self._choice(instants, text, place, repeated=(first or _NO_TIME) > (second or _NO_TIME))
         return self._last
 
@@ -232,6 +235,7 @@ def read_moment(text: str) -> datetime:
             0 if late else int(hour or 0),
             int(minute or 0),
             int(second or 0),
+            # Cut and not rounded: 0.9999999 s must not become the next second.
             int((fraction or "0").ljust(6, "0")[:6]),
             None if zone is None else _offset(zone),
         )
@@ -302,5 +306,6 @@ def date_time(at: int) -> Term:
 def _offset(text: str) -> tzinfo:
     if text in "Zz":
         return UTC
+    # From both ends, as the colon is optional: +0530 and +05:30.
     minutes = int(text[1:3]) * 60 + int(text[-2:])
     return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))

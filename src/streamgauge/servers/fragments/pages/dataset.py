@@ -67,6 +67,7 @@ def read_time(text: str, now: int) -> int:
     """The ms of ``now``, of an integer (ms since 1970) or of an xsd:dateTime with a time zone; ValidityError."""
     if text == "now":
         return now
+    # Fifteen characters reach beyond the year 9999, and Python takes long for numbers of thousands of digits.
     if text.removeprefix("-").isascii() and text.removeprefix("-").isdigit() and len(text) <= 15:
         if not FIRST <= int(text) <= LAST:
             raise ValidityError(f"{text} ms is not within the years 1 to 9999")
@@ -130,6 +131,7 @@ def graph_times(store: Store, graph: Term, style: Style) -> list[Bounds]:
         return []
     statements = store.page((graph, None, None, DEFAULT), 0, LABELLED)
     nodes = [item for _, predicate, item, _ in statements if predicate == style.vocabulary.interval]
+    # An interval is a node of its own with the two times, one step from the labelled name.
     statements += [quad for node in nodes for quad in store.page((node, None, None, DEFAULT), 0, LABELLED)]
     try:
         return [bounds for bounds in read_labels(statements, style).of(graph) if bounds != (None, None)]
@@ -423,6 +425,8 @@ class DataSet:
         return Page(tuple(quads), total, self.until(selection) if total else None, self._changed)
 
     def _key(self, selection: Selection, number: int, size: int) -> Key:
+        # The most requested pages: a match is hashed faster than a selection, and a store finds such a page, its count
+        # and its nearest end in one look.
         if number == 1 and selection.plain and len(selection.branches) == 1 and size == self.page_size:
             return selection.branches[0].match
         return selection, number, size
@@ -432,6 +436,7 @@ class DataSet:
         if len(key) == 3:
             self._index.put(key, key[0])
         if len(self._pages) > MAX_PAGES:
+            # The page that was cached first; order of use would cost at every request of a cached page.
             self._drop(next(iter(self._pages)))
         return page
 
@@ -447,6 +452,7 @@ class DataSet:
             self._forget()
         elif self._pages:
             matches = matches_of(quads)
+            # Pages by a match need no index: sixteen matches of each quad are looked up in the cache itself.
             for key in [*self._index.of(matches), *(match for match in matches if match in self._pages)]:
                 self._drop(key)
 

@@ -332,6 +332,7 @@ def _quads_text(view: PageView, syntax: Syntax) -> str:
         for quad in quads:
             parts.setdefault(quad[3], []).append(quad)
     elif quads:
+        # Turtle has one graph: quads that differ in theirs only would be one triple several times.
         parts[DEFAULT] = [(s, p, o, "") for s, p, o in dict.fromkeys([quad[:3] for quad in quads])]
     written = [
         f"{graph} {{{_grouped(some, names)}}}\n" if graph else f"{_grouped(some, names)} .\n"
@@ -363,6 +364,7 @@ def _names(wanted: RequestedNodes, quads: Sequence[Quad]) -> tuple[str, dict[Ter
     if len(quads) < _FEW or isinstance(subject, str):
         return "", {}
     prefixes = {"p:": predicate, "o:": item}
+    # A prefix may stand for a whole IRI: ``o: <http://e/Train>`` makes each object ``o:``, the shortest name there is.
     names = {term: name for name, term in prefixes.items() if isinstance(term, str) and is_iri(term)}
     declared = "".join([f"@prefix {name} {term} .\n" for term, name in names.items()])
     match = _LOCAL.fullmatch(quads[0][1]) if predicate not in names else None

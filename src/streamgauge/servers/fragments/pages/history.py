@@ -114,6 +114,7 @@ def fragment_changes(dataset: DataSet, selection: Selection, since: int | None) 
     added = _taken(selection, (change.added for change in logged))
     removed = _taken(selection, (change.removed for change in logged))
     count = len(added) + len(removed)
+    # A patch longer than the fragment itself is of no use; small ones are sent anyway, to spare the client a read.
     if count > LARGE and count > sum(map(dataset.store.count, selection.matches)):
         return None
     return QuadChanges(dataset.store.version, added, removed)
@@ -125,6 +126,7 @@ def _taken(selection: Selection, quads: Iterable[Sequence[Quad]]) -> tuple[Quad,
 
 def patch_lines(changes: QuadChanges, base: str) -> Iterator[str]:
     """The lines of an RDF Patch: deletions, then additions."""
+    # Deletions first: a quad that was removed and added again in between must be there at the end.
     for letter, quads in (("D", changes.removed), ("A", changes.added)):
         for quad in quads:
             yield f"{letter} {' '.join(skolemised(term, base) for term in quad if term)} ."
@@ -162,6 +164,7 @@ class ChangesHandler:
 
     def _reply(self, dataset: DataSet, since: HistoryRequest, headers: Headers, now: int) -> Reply:
         coded = accepted_coding(headers)
+        # The current version is a part of the key, so a change makes all kept replies old without clearing them.
         key = dataset.name, dataset.version, since.base, since.fragment.fragment, since.version, coded
         reply = self._kept.get(key)
         if reply is None:
