@@ -65,6 +65,9 @@ class JsonText:
                     if depth == 1 and sign == b"[" and self.items:
                         # The array itself is left out: its items are values at depth 1.
                         base, start = 1, token.end()
+                    # Worked example, ``[{"a": 1},`` with ``items``: the array's bracket sets ``base`` to 1, and the
+                    # brace at depth 2 begins a value. Without ``items`` the base stays 0, and the bracket itself would
+                    # begin one.
                     elif depth == base + 1:
                         begun, start = count, token.start()
                 elif sign in b"]}":
@@ -139,5 +142,6 @@ def _children(node: Any, step: str | int | None) -> list[Any]:
         if step is None:
             return node
         if isinstance(step, int):
+            # A slice and not an index: a position beyond the array selects nothing (RFC 9535, 2.3.3.2).
             return node[step : step + 1] if step >= 0 else node[step:][:1]
     return []

@@ -61,6 +61,7 @@ class LineColumns:
 
     def _batch(self, times: Sequence[Any], numbers: Sequence[Any], added: Sequence[str]) -> ElementBatch | None:
         """Elements in columns, their streams left out; ``None`` where a field is missing or unusual."""
+        # The last line of an element's triples may lack its line end, which the count of triples below relies on.
         texts = [text if text[-1:] in _ENDED else f"{text}\n" for text in added]
         try:
             instants, sequences = np.array(times, np.int64), np.array(numbers, np.int64)
@@ -84,6 +85,8 @@ class LineColumns:
         if not self._learn(self._numbers.terms[len(self._marks) :]):
             self._begin()
             return None
+        # A subject is not a literal and a predicate is an IRI: the first byte of each term decides, for all triples at
+        # once.
         marks = np.frombuffer(self._marks, np.uint8)[ids]
         return ids if (marks[0::3] != _LITERAL).all() and (marks[1::3] == _IRI).all() else None
 
@@ -106,6 +109,7 @@ def _filled(column: list[Any], default: Any) -> list[Any]:
 
 def _parted(batch: ElementBatch, advances: Sequence[tuple[int, Advance]]) -> list[Taken]:
     """A batch cut at the advances, each with the number of its line."""
+    # Worked example: advances on the lines 3 and 7 follow 3 and 6 elements, as the line 3 itself is not an element.
     cuts = [at - before for before, (at, _) in enumerate(advances)]
     parts = [batch.part(*ends) for ends in zip([0, *cuts], [*cuts, len(batch)], strict=True)] if cuts else [batch]
     items = chain(*zip_longest(parts, [advance for _, advance in advances]))

@@ -163,6 +163,7 @@ def _decoded(line: bytes | str, unsaid: Unsaid | None) -> Input:
     if unsaid is not None:
         present = {name: value for name, value in data.items() if value is not None}
         defaults = {"stream": unsaid.stream, "n": unsaid.sequence, "t": unsaid.time}
+        # Null is absent: a member that says nothing must not override a default.
         data = {name: value for name, value in defaults.items() if value is not None} | present
     stream = data.get("stream")
     if not isinstance(stream, str):
@@ -200,6 +201,7 @@ def encode_answers(answers: Iterable[Answer]) -> bytes:
     try:
         return _write(encoded)
     except UnicodeEncodeError:
+        # Half of a surrogate pair in a term has no UTF-8, but an escape in JSON.
         return b"".join([f"{json.dumps(msgspec.to_builtins(answer))}\n".encode() for answer in encoded])
 
 
@@ -305,6 +307,8 @@ def terms_of(text: str) -> list[Term] | None:
     Whether they are terms is left to ``are_canonical``.
     """
     count = text.count("\n")
+    # Worked example: ``a p b .`` and ``c q d .`` on two lines become the parts a p b . c q d . and an empty one, 4 * 2
+    # + 1; every fourth is the dot, and without these the terms are left.
     parts = text.replace(" .\n", " . ").split(" ")
     if len(parts) == 4 * count + 1 and not parts.pop() and parts[3::4] == ["."] * count:
         del parts[3::4]

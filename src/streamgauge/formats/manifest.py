@@ -217,6 +217,7 @@ def _present(path: Path) -> list[Path]:
 
 def _order(file: Path) -> list[str]:
     """A sort key for file names that compares numbers by value."""
+    # Worked example: part-9 and part-10 have the keys [part-, 0..09, ...] and [part-, 0..10, ...], so 9 is before 10.
     return [part.zfill(20) if part.isdigit() else part for part in re.split(r"(\d+)", file.name)]
 
 
@@ -235,6 +236,7 @@ def _range(file: Path, footer: pq.FileMetaData, name: str | None) -> Range | Non
     # The index among leaf columns: a list has several.
     place = [footer.schema.column(column).path for column in range(len(footer.schema))].index(name)
     groups = [footer.row_group(number).column(place) for number in range(footer.num_row_groups)]
+    # Statistics are optional in Parquet; without them the column is read.
     if all(group.is_stats_set and group.statistics.has_min_max for group in groups):
         return _union([Range(group.statistics.min, group.statistics.max) for group in groups])
     try:

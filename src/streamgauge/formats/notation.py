@@ -52,6 +52,7 @@ def term(text: str) -> Term:
 
 def triples(text: str) -> tuple[Triple, ...]:
     """Triples written as ``a p b. a q 5.``."""
+    # At dots before a blank or the end only, as decimals have dots too.
     triples_ = [tuple(map(term, part.split())) for part in re.split(r"\.(?:\s|$)", text) if part.strip()]
     for triple in triples_:
         if len(triple) != 3:

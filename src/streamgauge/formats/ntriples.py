@@ -57,6 +57,7 @@ class KnownTerms(dict[str, Term]):
         fresh, self.fresh = self.fresh, []
         # One match for all new terms: a call for each costs more than the matching.
         together = "\n".join([self[key] for key in fresh])
+        # A term with a line feed in it would pass as two terms, so the line feeds are counted.
         sound = together.count("\n") == len(fresh) - 1 and self._accepted.fullmatch(together + "\n") is not None
         # Also where the texts were terms: the table is for terms that recur, and its memory is bounded.
         if len(self) > limit:
@@ -120,5 +121,6 @@ def _parts(text: str) -> list[str] | None:
         return parts
     # Literals with blanks: at most two splits per line leave the object whole.
     pieces = [part for line in text[:-3].split(" .\n") for part in line.split(" ", 2)]
+    # As in the common case, where splitting at blanks leaves each line's end with the next line's subject.
     pieces = [part if at % 3 or not at else _END + part for at, part in enumerate(pieces)]
     return [*pieces, _END] if lines and len(pieces) == 3 * lines else None

@@ -69,6 +69,7 @@ def start_limit(seconds: float, load: float | None = None, environment: Mapping[
     stated = environment.get(START_LIMIT, "")
     if re.fullmatch(r"\d+(\.\d+)?", stated) and float(stated) > 0:
         return float(stated)
+    # Worked example: with 6 processes on 2 processors the load is 3, and a limit of 60 s becomes 180 s.
     return seconds * min(MAX_LOAD, max(1.0, machine_load() if load is None else load))
 
 
@@ -428,6 +429,7 @@ class PipedSession:
             output = decode_output(line)
         except LineError as error:
             self._failure = f"it wrote a line that is not an answer: {error}"
+            # After an invalid line nothing that follows can be attributed to a report, so the run ends here.
             self._process.kill()
             return False
         if isinstance(output, Late):
@@ -462,5 +464,6 @@ class PipedSession:
         if self._process.stdin is not None and not self._process.stdin.closed:
             with contextlib.suppress(OSError):
                 self._process.stdin.close()
+        # With a limit: a grandchild of the program may hold its output open after the program itself has ended.
         self._reader.join(5)
         self._words.close()

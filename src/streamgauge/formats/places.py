@@ -70,6 +70,7 @@ def place(text: str | Path) -> Place:
 
     Examples: ``a/b``, ``file:/a/b`` and ``file:///a/b`` are local, ``hdfs://h:9000/a`` and ``s3a://bucket/a`` are not.
     """
+    # An existing file wins, as names of files may look like URLs.
     url = None if exists(text) else _URL.match(str(text))
     if url is None:
         return Path(text)

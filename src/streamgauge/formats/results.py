@@ -36,6 +36,7 @@ def pieces(variables: Sequence[str], rows: Iterable[Row], size: int = 500) -> It
     yield b'{"head":' + msgspec.json.encode({"vars": list(variables)}) + b',"results":{"bindings":['
     waiting, comma = iter(rows), b""
     while some := list(islice(waiting, size)):
+        # Without the brackets of each piece's list: all pieces are items of one.
         yield comma + msgspec.json.encode(results(variables, some)["results"]["bindings"])[1:-1]
         comma = b","
     yield b"]}}"
@@ -129,6 +130,7 @@ def _read(data: Mapping[str, Any]) -> ox.NamedNode | ox.BlankNode | ox.Literal |
         case "uri":
             return ox.NamedNode(value)
         case "bnode":
+            # Some servers write the label with its prefix, which the specification leaves out.
             return ox.BlankNode(value.removeprefix("_:"))
         case "literal" | "typed-literal":
             return _read_literal(value, data.get("xml:lang"), data.get("its:dir"), data.get("datatype"))

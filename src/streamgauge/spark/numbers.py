@@ -57,6 +57,7 @@ Numbers = Mapping[str, Column]
 
 def let(column: Column, use: Callable[[Column], Column]) -> Column:
     """``use`` of a column that is computed once: Spark would repeat the column's expression at each use."""
+    # A lambda over an array of one element: within it the element is a variable, which Spark evaluates once.
     return fn.element_at(fn.transform(fn.array(column), use), 1)
 
 
@@ -86,6 +87,7 @@ def _read(literal: Column) -> Column:
     kind = fn.when(name == "", None).when(name == "decimal", 1).when(name == "float", 2).when(name == "double", 3)
     whole, decimal, real = (form.rlike(pattern) for pattern in _FORMS)
     formed = fn.when(name == "decimal", decimal).when(name.isin("float", "double"), real).otherwise(whole)
+    # ``try_cast`` and not ``cast``: for a literal that is no number the latter fails the job under ANSI mode.
     exact = fn.when(~name.isin("float", "double"), form.try_cast(EXACT))
     return fn.when(formed, number(kind.otherwise(0), exact, form.try_cast("double")))
 
@@ -108,6 +110,8 @@ def _written(value: Column) -> Column:
 
 def _plain(decimal: Column) -> Column:
     """The digits of a decimal without the zeros that its scale adds."""
+    # EXACT writes 18 places: 100.000000000000000000 becomes 100, and 1.500000000000000000 becomes 1.5. The point is in
+    # every such text, so zeros before it cannot match up to the end.
     return fn.regexp_replace(decimal.cast("string"), r"\.?0+$", "")
 
 
@@ -172,6 +176,8 @@ def condition(expression: Expression, terms: Terms, numbers: Numbers) -> Column:
         case Call("SAMETERM", (Var() | str() as left, Var() | str() as right)):
             return _same(left, terms) == _same(right, terms)
         case Call("!", (argument,)):
+            # Spark's NOT, AND and OR over null are SPARQL's over errors (17.2): false AND error is false, true OR
+            # error is true.
             return ~condition(argument, terms, numbers)
         case Call("&&" | "||" as operator, (left, right)):
             sides = condition(left, terms, numbers), condition(right, terms, numbers)
@@ -236,6 +242,7 @@ def value(expression: Expression, numbers: Numbers) -> Column:
         case str():
             return constant(expression)
         case Call("+" | "-" as sign, (argument,)):
+            # As 0 + x and 0 - x, which have the datatype of x: an integer is promoted to any other kind.
             zero = constant(f'"0"^^<{XSD}integer>')
             return _computed(sign, zero, value(argument, numbers))
         case Call(operator, (left, right)):
@@ -258,6 +265,7 @@ def _pair(one: Column, other: Column) -> Column:
 def _computed(operator: str, one: Column, other: Column) -> Column:
     def computed(pair: Column) -> Column:
         left, right = pair["one"], pair["other"]
+        # SPARQL 1.1, 17.3: the quotient of two integers is a decimal, so a division has at least the kind 1.
         kind = fn.greatest(left["kind"], right["kind"], fn.lit(1 if operator == "/" else 0))
         exact = fn.when(kind <= 1, _exactly(operator, left["exact"], right["exact"]))
         there = left.isNotNull() & right.isNotNull()
@@ -268,6 +276,7 @@ def _computed(operator: str, one: Column, other: Column) -> Column:
 
 def _exactly(operator: str, left: Column, right: Column) -> Column:
     if operator == "/":
+        # A decimal divided by zero is an error (F&O, FOAR0001), which is null here.
         return fn.when(right != 0, left / fitted(right, _DIVISOR))
     if operator == "*":
         return fitted(left, _FACTOR) * fitted(right, _FACTOR)

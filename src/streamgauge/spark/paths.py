@@ -49,6 +49,8 @@ def _reached(steps: Steps, source: Term) -> dict[Term, list[Span]]:
     while new:
         node, low, high = new.pop()
         known = reached.setdefault(node, [])
+        # Worked example: b is reached in the reports 0 to 4, and a second way reaches it in 3 to 6. Only 5 to 6 is
+        # new, and only that is followed on.
         for first, last in missing(known, low, high):
             insert(known, first, last)
             for end, begins, ends in steps.get(node, ()):
@@ -169,6 +171,7 @@ class _Paths:
 
     def _sequence(self, steps: tuple[al.Path, ...], ends: _Ends) -> Relation:
         last = len(steps) - 1
+        # A constant end narrows the first or the last step; steps between have variables at both ends.
         inside = [_Ends()] * (last - 1)
         known = [self.pairs(*step) for step in zip(steps, (ends.opening(), *inside, ends.closing()), strict=True)]
         return reduce(self._then, known)

@@ -161,6 +161,7 @@ def write_recorded(
 
 def _summaries(rows: DataFrame, names: Sequence[str]) -> list[tuple[Key, PartSummary]]:
     """The parts of all files in order."""
+    # By the order in which the files were listed and not by name: sources may be given in any order.
     order = {name: place for place, name in enumerate(names)}
     said = rows.filter("summary is not null").select(*_PART, "summary").collect()
     return [
@@ -193,6 +194,8 @@ class PartBorders:
             raise SourceError(
                 f"{where}: time goes back from {self._time} to {time} ms: declare a lateness bound or sort"
             )
+        # Worked example: the parts of the docstring above have 2, 1 and 2 elements from RELATIVE on. The shifts, less
+        # RELATIVE, are 0, 2 - 1 = 1 and 2 - 1 = 1: numbers 0 and 1, then 1 again, then 1 and 2.
         shift = self._next - joined - RELATIVE if first >= RELATIVE else 0
         if not joined and first + shift <= self._last:
             raise StreamError(
@@ -201,6 +204,8 @@ class PartBorders:
         positions = self._rows if joined else 0
         self._last = last + shift
         self._file, self._next, self._time = key[0], self._last + 1, end
+        # If the part is one element only, and that continues another one, the rows of both are before those of the
+        # next part.
         self._rows = rows + (positions if first == last else 0)
         return shift, positions
 
@@ -317,6 +322,7 @@ class PartReader:
             summary.last = element.sequence, element.time, len(element.added)
             summary.first = summary.first or summary.last
             summary.rows += len(element.added)
+            # Either all elements of a part have numbers of their own, below RELATIVE, or all are counted from there.
             if element.sequence != RELATIVE + count and max(element.sequence, summary.first[0]) >= RELATIVE:
                 raise FormatError(f"{self._place}: only some elements have a number: leave out --master to read them")
             yield element

@@ -71,6 +71,7 @@ def fresh(relation: Relation, stem: str) -> str:
 
 def column(name: str) -> str:
     """The column of a variable's term; Spark ignores case in names and splits them at dots, SPARQL does neither."""
+    # Worked example: ?x and ?X are the columns v_x and v_^x, which differ for Spark too.
     letters = (letter if letter == letter.lower() else "^" + letter.lower() for letter in name)
     return "v_" + "".join(letters).replace(".", "~")
 
@@ -99,6 +100,7 @@ def cut(frame: DataFrame, width: int) -> DataFrame:
     blocks = fn.sequence(block("lo", width), block("hi", width))
     others = [name for name in frame.columns if name not in ("lo", "hi")]
     pieces = frame.select("lo", "hi", *others, fn.explode(blocks).alias("block"))
+    # Worked example: the interval 5 to 17 in blocks of 8 reports becomes 5 to 7, 8 to 15 and 16 to 17.
     low = fn.greatest("lo", fn.col("block") * width)
     high = fn.least("hi", fn.col("block") * width + (width - 1))
     return pieces.select(low.alias("lo"), high.alias("hi"), *others)
@@ -187,4 +189,5 @@ def _either(name: str, variable: str, left: Relation, right: Relation) -> Column
     ours, theirs = fn.col(name), fn.col("r_" + name)
     if variable not in right.variables or variable in left.certain:
         return ours
+    # Whichever side binds it: compatible rows have equal terms where both do.
     return (fn.coalesce(ours, theirs) if variable in left.variables else theirs).alias(name)

@@ -84,6 +84,7 @@ def java_lack() -> str:
     if program is None:
         return NO_JAVA
     version = java_version(program)
+    # An unknown version gets the benefit of the doubt: Spark's own message then says what is wrong.
     if version is None or version >= JAVA:
         return ""
     return f"Spark needs Java {JAVA} or newer and {program} is Java {version}: {_INSTALL}"
@@ -169,6 +170,7 @@ def heap(amount: str | None, default: str, has: Memory) -> str:
             "or take a smaller stream, which needs no Spark"
         )
     if amount is None:
+        # Half of the memory of a small machine, as the JVM needs more than its heap, and Python workers run beside it.
         return default if _bytes(default) <= has.total else f"{max(512, has.total // MIB // 2)}m"
     if _bytes(amount) > has.total:
         raise SparkStartError(

@@ -191,6 +191,7 @@ def _binary(operator: str, left: Expression, right: Expression, relation: Relati
     one, other = pair
     if operator in _COMPARISONS:
         return Typed(_compared(operator, one, other), "boolean")
+    # A sum of two numbers of n bits has at most n + 1, a product the bits of both factors together.
     bits = one.bits + other.bits if operator == "*" else max(one.bits, other.bits) + 1
     if one.kind == "integer" and bits > _MOST_BITS:
         return None
@@ -244,6 +245,7 @@ def _compared(operator: str, left: Typed, right: Typed) -> Column:
     plain = _COMPARISONS[operator](left.column, right.column)
     if left.kind == "integer":
         return plain
+    # To Spark, NaN = NaN is true and NaN is greater than any number; in SPARQL both are false.
     either = fn.isnan(left.column) | fn.isnan(right.column)
     present = left.column.isNotNull() & right.column.isNotNull()
     return fn.when(present & either, fn.lit(operator == "!=")).otherwise(plain)

@@ -113,6 +113,7 @@ def reach(master: str) -> None:
     """SparkStartError if no standalone master answers at its addresses, after MASTER_S for each."""
     if not master.startswith("spark://"):
         return
+    # A standalone cluster may have standby masters (spark://a:7077,b:7077); one that answers is enough.
     for place in master.removeprefix("spark://").split(","):
         host, _, port = place.rpartition(":")
         try:

@@ -76,6 +76,7 @@ def _lines(file: Path) -> Iterator[tuple[str, str]]:
     if not file.is_file():
         return
     for line in file.read_text(encoding="utf-8").splitlines():
+        # Java's properties allow a blank, ``=`` or ``:`` between key and value.
         name, *value = re.split(r"\s*[\s=:]\s*", line.strip(), maxsplit=1)
         if name and not name.startswith(("#", "!")):
             yield name, value[0] if value else ""

@@ -23,6 +23,7 @@ def chosen(
     if distinct:
         # A dict keeps the last value of a key: in reverse, the first occurrence of each row.
         order = list({rows[index]: index for index in reversed(order)}.values())
+        # The dict was filled backwards, so its order is that of last occurrences, and the rows are sorted once more.
         order.sort(key=places_.__getitem__)
     end = len(order) if limit is None else min(offset + limit, len(order))
     if offset >= end:
@@ -39,6 +40,8 @@ def chosen(
 def _tied(rows: Sequence[Row], places_: Sequence[Place], order: Sequence[int], at: int) -> bool:
     """Whether a cut (LIMIT, OFFSET) separates different rows that SPARQL does not order."""
     place = places_[order[at]]
+    # Worked example: LIMIT 2 over rows with the places 0, 1, 1 cuts between two rows of place 1. If these are
+    # different rows, SPARQL allows either, so no single answer is right.
     return places_[order[at - 1]] == place and len({rows[index] for index in order if places_[index] == place}) > 1
 
 
