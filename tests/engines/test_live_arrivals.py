@@ -341,6 +341,21 @@ def test_rows_that_left_at_an_instant_are_not_new_where_columns_are_left_at_it()
     ]
 
 
+def test_a_row_that_left_once_and_came_twice_is_new_once_in_columns_too():
+    """Three batches of one time: the first evicts the row, the second changes nothing, the third has it twice."""
+    query = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), (StreamWindow(STREAM, Window(1, 1)),))
+    a, b = ("<urn:a>", "<urn:p>", "<urn:a>"), ("<urn:b>", "<urn:p>", "<urn:a>")
+    came = [(1, (a,)), (2, (b,)), (2, (("<urn:c>", "<urn:p>", "<urn:a>"),)), (2, (a, (*a[:2], "<urn:b>")))]
+    elements = [StreamElement(STREAM, time, number, added) for number, (time, added) in enumerate(came)]
+    semantics = replace(CHANGE, tick=Tick.BATCH, grain=Grain.ROW, borders=Borders.OPEN_CLOSED, scope=Scope.SLIDES)
+    one_by_one = said(query, semantics, elements, 99)
+    assert [answer.added for answer in one_by_one] == [((f"<urn:{name}>",),) for name in "abca"]
+    result = said_in_columns(query, semantics, elements, [1])
+    assert [(answer.instant, answer.added) for answer in result] == [
+        (answer.instant, answer.added) for answer in one_by_one
+    ]
+
+
 def test_a_row_that_went_without_a_report_is_new_when_it_comes_again():
     """Nothing is held at the first element of 2 ms, which is therefore no report; then columns begin."""
     a, b = ("<urn:a>", "<urn:p>", "<urn:a>"), ("<urn:a>", "<urn:q>", value(1))

@@ -120,6 +120,10 @@ class RelationToStream:
                 self._left = Counter()
         return self._left
 
+    def set_left(self, instant: int, rows: Counter[Row]) -> None:
+        """Set the rows that have left at the last evaluated instant (ms)."""
+        self._instant, self._left = instant, rows
+
     def _changed(self) -> Mapping[Row, int]:
         """The change since the last report; a bag of which only changes are sent is not stored."""
         kept = self._sets or self._r2s is R2S.RSTREAM

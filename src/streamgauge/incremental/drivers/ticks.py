@@ -76,7 +76,7 @@ class TickColumns:
         rows = pool.columns.begun_by_ticks(self.triples, self.of, frame.looks.horizons(self.instants), keys, left)
         if rows is None:
             return False
-        streaming.left_at(int(self.instants[-1])).update(left)
+        streaming.set_left(int(self.instants[-1]), left)
         latest, scope, instants = -1, (0, 0), self.instants.tolist()
         for tick, group in groupby(rows, key=itemgetter(0)):
             if instants[tick] != latest:
