@@ -7,6 +7,7 @@ from threading import Thread
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from starlette.types import Message
 
 from streamgauge.servers.broker.limits import Limits
 from streamgauge.servers.http.access import TokenError, check_tokens
@@ -14,8 +15,30 @@ from streamgauge.servers.http.events import Answers, End, EventError, Numbered, 
 from streamgauge.servers.http.fanout import PIECE, as_events
 from streamgauge.servers.http.limits import Rate
 from streamgauge.servers.http.metrics import Metric, exposition
+from streamgauge.servers.http.replies import BUFFERED, Reply, send_reply
 
 TOKEN = "sixteen-letters-or-more"
+
+
+@pytest.mark.parametrize("size", [1, BUFFERED])
+def test_a_reply_that_is_cancelled_ends_as_cancelled(size):
+    """Whoever cancels it, as for a token that was revoked, must learn that it did not end by itself."""
+
+    async def cancelled() -> bool:
+        waits = asyncio.Event()
+
+        async def send(message: Message) -> None:
+            if message["type"] == "http.response.body":
+                waits.set()
+                await asyncio.Event().wait()
+
+        sending = asyncio.create_task(send_reply(Reply(200, [], b"x" * size), "GET", send))
+        await waits.wait()
+        sending.cancel()
+        await asyncio.wait([sending])
+        return sending.cancelled()
+
+    assert asyncio.run(cancelled())
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "127.9.9.9", "::1", "localhost"])

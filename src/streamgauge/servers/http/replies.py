@@ -1,8 +1,8 @@
 """Replies shared by all servers: errors as sentences in JSON, data with its entity tag, plain ASGI replies."""
 
-import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -133,7 +133,5 @@ async def send_reply(reply: Reply, method: str, send: Send, *more: Header) -> No
     if len(body) < BUFFERED:
         await ending
         return
-    try:
+    with suppress(TimeoutError):
         await in_time(ending)
-    except (TimeoutError, asyncio.CancelledError):
-        return
