@@ -124,7 +124,7 @@ def _number(_kind: Any, data: object, where: str) -> float:
         # Also texts, because "Infinity" and "NaN" are written as such.
         if isinstance(data, int | float | str) and not isinstance(data, bool):
             return float(data)
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     raise FieldError(f"{where} is {_short(data)}: expected a number")
 

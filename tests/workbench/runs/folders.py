@@ -53,8 +53,8 @@ def change(file: Path, **header: object) -> None:
 class Client:
     """Requests to an application in this process, without a socket."""
 
-    def __init__(self, app, runner: asyncio.Runner) -> None:
-        self._app, self._runner = app, runner
+    def __init__(self, app, runner: asyncio.Runner, raising: bool) -> None:
+        self._app, self._runner, self._raising = app, runner, raising
 
     def get(self, address: str) -> httpx.Response:
         return self._runner.run(self._send("GET", address))
@@ -63,19 +63,20 @@ class Client:
         return self._runner.run(self._send("POST", address, data))
 
     async def _send(self, method: str, address: str, data: dict[str, str] | None = None) -> httpx.Response:
-        transport = httpx.ASGITransport(self._app)
+        # An error of the program is raised again after its page, for the server's log.
+        transport = httpx.ASGITransport(self._app, raise_app_exceptions=self._raising)
         async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1", headers=HTML) as client:
             return await client.request(method, address, data=data)
 
 
 @contextmanager
-def bench(folder: Path) -> Iterator[Client]:
+def bench(folder: Path, raising: bool = True) -> Iterator[Client]:
     """A client of the workbench over a folder."""
     app = application(Bench(folder))
     with asyncio.Runner() as runner:
         lifespan = app.router.lifespan_context(app)
         runner.run(lifespan.__aenter__())
         try:
-            yield Client(app, runner)
+            yield Client(app, runner, raising)
         finally:
             runner.run(lifespan.__aexit__(None, None, None))

@@ -88,8 +88,12 @@ def no_query(run: Path) -> None:
     change(run / "run.json", query_text="SELECT " + SCRIPT)
 
 
+def far_cpu(run: Path) -> None:
+    change(run / "run.json", cpu=10**400)
+
+
 def far_times(run: Path) -> None:
-    change(run / "run.json", advanced_to=10**30, cpu=10**400)
+    change(run / "run.json", advanced_to=10**30)
     os.utime(run / "run.json", (1, 15_000_000_000))
 
 
@@ -99,7 +103,7 @@ def long_number(run: Path) -> None:
 
 DAMAGES = [
     cut_header, other_kind, nested, wrong_types, no_judgement, cut_windows, other_windows, linked_header,
-    linked_table, pipe, surrogate, no_query, far_times, long_number,
+    linked_table, pipe, surrogate, no_query, far_cpu, far_times, long_number,
     pytest.param(many_windows, marks=pytest.mark.slow),
 ]  # fmt: skip
 
@@ -116,9 +120,26 @@ def test_a_damaged_run_is_a_sentence_and_the_others_stay(tmp_path, damage):
         assert client.get("/runs/run/damaged").status_code in (200, 422)
         report = client.get("/runs/report/damaged")
         assert report.status_code in (200, 400)
+        if report.status_code == 400:  # a sentence on what is wrong, not the name of an error in the code
+            assert not re.search("[A-Za-z]+(Error|Exception|Invalid)", report.text)
         for answer in (page, report):
             assert "root:" not in answer.text
             assert "<script>alert" not in answer.text
+
+
+@pytest.mark.parametrize("error", [KeyError("a slip"), ValueError("a slip"), TypeError("a slip")], ids=repr)
+def test_an_error_of_the_program_is_no_mistake_in_the_run(tmp_path, monkeypatch, error):
+    def failing(*_arguments, **_options):
+        raise error
+
+    keep(tmp_path / "sound", build.right())
+    keep(tmp_path / "other", build.right())
+    for name in ("view", "compare"):
+        monkeypatch.setattr(f"streamgauge.workbench.rooms.runs.{name}", failing)
+    with bench(tmp_path, raising=False) as client:
+        for address in ("/runs/run/sound", "/runs/compare?run=sound&run=other"):
+            answer = client.get(address)
+            assert (answer.status_code, "a slip" in answer.text) == (500, False)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from streamgauge.formats.run import stream_path
 from streamgauge.incremental.budget import TooMuchError
-from streamgauge.model.mistake import MistakeError
+from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.run import RunHeader
 from streamgauge.model.verdict import Verdict
 from streamgauge.report.run_lanes import TimelineView
@@ -70,17 +70,8 @@ FORM_BYTES: Final = 4096
 EVERY_S: Final = 1.0
 """Seconds between polls of a watched job."""
 
-_UNREADABLE: Final = (
-    ValueError,
-    TypeError,
-    LookupError,
-    ArithmeticError,
-    RecursionError,
-    MemoryError,
-    OSError,
-    pa.ArrowException,
-)
-"""Errors that files of any content may lead to, where no reader has a sentence for them."""
+_UNREADABLE: Final = (RecursionError, MemoryError, OSError, pa.ArrowException)
+"""Errors of damaged files and of the disk where no reader has a sentence; any other error is the program's own."""
 
 
 def open_room(bench: Bench) -> Room:
@@ -412,8 +403,7 @@ def _in_words(place: str, call: Callable[[], Found]) -> Found:
     except TooMuchError as error:
         raise BenchError(f"{place or 'this run'} cannot be shown here: {error}") from error
     except _UNREADABLE as error:
-        why = str(error) or "its files are not as Streamgauge writes them"
-        raise BenchError(f"{place or 'this run'} cannot be read: {type(error).__name__}: {why:.300}") from error
+        raise BenchError(f"{place or 'this run'} cannot be read: {obstacle(error):.300}") from error
 
 
 def _turned(sort: str, name: str) -> str:
