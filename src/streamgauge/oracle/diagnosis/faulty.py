@@ -8,10 +8,10 @@ get their identity.
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
-from functools import cached_property, lru_cache
+from dataclasses import dataclass, field, replace
+from functools import cached_property, lru_cache, partial
 from itertools import accumulate
-from typing import Generic, TypeAlias, TypeVar
+from typing import Final, Generic, TypeAlias, TypeVar
 
 from streamgauge.model import algebra as al
 from streamgauge.model.element import StreamElement
@@ -23,10 +23,9 @@ from streamgauge.oracle.diagnosis.models import Case, ContentRule, ModelReport, 
 from streamgauge.query.stamps import reads_time
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import Arrival, Arrivals, Head, admit, arrivals, arrived_triples, by_triple, content
-from streamgauge.semantics.definition import facts, operator, refuse, streamed
+from streamgauge.semantics.definition import facts, operator, streamed
 from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.semantics.static_data import with_matched_static
 
 
@@ -40,7 +39,6 @@ def relevant(query: ContinuousQuery, triples: Iterable[Triple]) -> frozenset[Tri
     patterns = [triple for bgp in bgps for triple in bgp.patterns]
     if any(not isinstance(pattern.predicate, al.Var | str) for pattern in patterns):
         return None
-    # In the order of the stream and without repetitions: engines repeat triples often, and each is matched once.
     every = dict.fromkeys((*triples, *query.static))
     kept: set[Triple] = set()
     for bgp in bgps:
@@ -103,11 +101,16 @@ def aggregates(form: al.QueryForm) -> bool:
 class HeldContent:
     """The content of one window.
 
-    All arrivals (``inside``), and these reduced to ``relevant`` triples (``mattering``).
+    All arrivals (``inside``), and these reduced to ``relevant`` triples (``mattering``). Arrivals of one element may be
+    joined into one; ``ranks`` are the first and the end of those that it is made of, if they follow each other.
     """
 
-    def __init__(self, inside: Sequence[Arrival], mattering: tuple[Arrival, ...]) -> None:
-        self.inside, self.mattering = inside, mattering
+    def __init__(
+        self, inside: Sequence[Arrival], mattering: tuple[Arrival, ...], ranks: tuple[int, int] | None = None
+    ) -> None:
+        self.inside, self.mattering, self.ranks = inside, mattering, ranks
+        self.number: int | None = None
+        """The number that the simulator gave it and contents with the same relevant triples."""
 
     @cached_property
     def bag(self) -> Counter[Triple]:
@@ -122,12 +125,15 @@ class HeldContent:
             return False
         if counting is Counting.SET:
             return not self.bag.keys() <= before.bag.keys()
-        # Counter's minus keeps positive counts only, the copies that this content has more.
         return bool(self.bag - before.bag)
 
 
 class Arrived:
-    """A stream's arrivals by rank, with a cache of the contents of views."""
+    """A stream's arrivals by rank, with a cache of the contents of views.
+
+    Where each triple is an arrival, contents of a single stream are made of elements, of which only the first and the
+    last may be cut: dozens of faults have a stream of their own, and an object for each of 200,000 triples took 24 MiB.
+    """
 
     def __init__(
         self,
@@ -137,18 +143,27 @@ class Arrived:
         mattering: frozenset[Triple] | None,
     ) -> None:
         """``mattering`` are the relevant triples, ``None`` for all."""
+        single = by_triple(windows, semantics.tick)
         self.heads: Arrivals = arrivals([Head.of(element) for element in admitted], windows, semantics.tick)
-        self._arrived = arrived_triples(admitted, windows, semantics)
-        self._times = [arrival.time for arrival in self._arrived]
+        self._each = partial(arrived_triples, admitted, windows, semantics)
         self._mattering = mattering
-        self._kept = [self._reduced(arrival) for arrival in self._arrived]
-        self._reduced_only = [kept for kept in self._kept if kept is not None]
-        self._places = [0, *accumulate(int(kept is not None) for kept in self._kept)]
+        # Where triples arrive, an element without any has no rank.
+        ranked = [item for item in admitted if item.added] if single else admitted
+        self._elements = [Arrival(item.stream, item.time, item.until, item.added) for item in ranked]
+        self._starts = [0, *accumulate(len(item.added) if single else 1 for item in ranked)]
+        kept = [self._reduced(arrival) for arrival in self._elements]
+        self._reduced_only = [arrival for arrival in kept if arrival is not None]
+        self._places = [0, *accumulate(int(arrival is not None) for arrival in kept)]
         # Then a content is a range of ranks, and equal ranges share an object, by whose identity answers are cached.
         self._plain = len({e.stream for e in admitted}) <= 1 and all(e.until is None for e in admitted)
         self._views: dict[tuple[str, int, int, int, int], HeldContent] = {}
         self._known: dict[tuple[int, int], HeldContent] = {}
         self._ruled: dict[tuple[int, int], tuple[HeldContent, ContentRule, HeldContent]] = {}
+
+    @cached_property
+    def _arrived(self) -> list[Arrival]:
+        """All arrivals, by rank."""
+        return self._each()
 
     def held(self, stream: str, view: View) -> HeldContent:
         """The content of a window over a stream in this view."""
@@ -161,9 +176,9 @@ class Arrived:
         """The part of a content that a rule keeps."""
         key = (id(held_content), id(rule))
         if key not in self._ruled:
-            inside = tuple(rule(held_content.inside, self._element))
-            reduced = (self._reduced(arrival) for arrival in inside)
-            left = HeldContent(inside, tuple(arrival for arrival in reduced if arrival is not None))
+            ranks = held_content.ranks
+            each = held_content.inside if ranks is None else self._arrived[slice(*ranks)]
+            left = self._content(tuple(rule(each, self._element)))
             # Content and rule are stored too, or their identities could be those of later objects.
             self._ruled[key] = (held_content, rule, left)
         return self._ruled[key][2]
@@ -178,21 +193,47 @@ class Arrived:
 
     def _range(self, view: View) -> HeldContent:
         """The content of a single stream without ends of validity: a range of ranks, equal for many views."""
-        # Ranks are cut by time on both sides, and by system time: ``after`` and ``seen`` are ranks already.
-        low = max(view.after, bisect_left(self._times, view.first))
-        high = max(low, min(view.seen, bisect_right(self._times, view.last)))
+        times = self.heads.times
+        low = max(view.after, bisect_left(times, view.first))
+        high = max(low, min(view.seen, bisect_right(times, view.last)))
         # All empty contents are one object.
         if low == high:
             low = high = 0
         if (low, high) not in self._known:
-            mattering = self._reduced_only[self._places[low] : self._places[high]]
-            self._known[low, high] = HeldContent(self._arrived[low:high], tuple(mattering))
+            self._known[low, high] = self._ranked(low, high)
         return self._known[low, high]
 
+    def _ranked(self, low: int, high: int) -> HeldContent:
+        """The content from one rank to another (exclusive): whole elements, and what a cut leaves of the others.
+
+        Worked example: elements of 3, 3 and 3 triples start at ranks 0, 3 and 6. Ranks 2 to 6 are one triple of the
+        first element, the whole second, and nothing of the third.
+        """
+        first, last = bisect_left(self._starts, low), bisect_right(self._starts, high) - 1
+        if first > last:  # both cuts are in one element
+            return self._content((self._cut(last, low, high),), (low, high))
+        head = (self._cut(first - 1, low, high),) if low < self._starts[first] else ()
+        tail = (self._cut(last, low, high),) if self._starts[last] < high else ()
+        mattering = self._reduced_only[self._places[first] : self._places[last]]
+        return HeldContent(
+            (*head, *self._elements[first:last], *tail),
+            (*self._all_reduced(head), *mattering, *self._all_reduced(tail)),
+            (low, high),
+        )
+
+    def _cut(self, place: int, low: int, high: int) -> Arrival:
+        """The triples of an element between two ranks, of which at least one is within it."""
+        start, element = self._starts[place], self._elements[place]
+        return replace(element, triples=element.triples[max(0, low - start) : high - start])
+
+    def _content(self, inside: tuple[Arrival, ...], ranks: tuple[int, int] | None = None) -> HeldContent:
+        return HeldContent(inside, self._all_reduced(inside), ranks)
+
+    def _all_reduced(self, inside: Iterable[Arrival]) -> tuple[Arrival, ...]:
+        return tuple(arrival for arrival in map(self._reduced, inside) if arrival is not None)
+
     def _picked(self, stream: str, view: View) -> HeldContent:
-        inside = content(self._arrived, self._times, stream, view)
-        reduced = (self._reduced(arrival) for arrival in inside)
-        return HeldContent(inside, tuple(arrival for arrival in reduced if arrival is not None))
+        return self._content(content(self._arrived, self.heads.times, stream, view))
 
     def _reduced(self, arrival: Arrival) -> Arrival | None:
         """The arrival reduced to its relevant triples; ``None`` if it has none."""
@@ -216,7 +257,7 @@ class Remembered(Generic[T]):
     def __init__(self, source: Iterator[T]) -> None:
         self._source = source
         self._known: list[T] = []
-        self._error: RefusedError | OutOfOrderError | None = None
+        self._error: ValueError | None = None
 
     def __iter__(self) -> Iterator[T]:
         at = 0
@@ -238,13 +279,26 @@ class Remembered(Generic[T]):
             raise self._error
         try:
             return next(self._source, None)
-        except (RefusedError, OutOfOrderError) as error:
+        except ValueError as error:
             self._error = error
             raise
 
 
 DueReports: TypeAlias = Remembered[tuple[DueReport, Contents]]
 """The due reports of a case with their contents."""
+
+MAX_STREAMS: Final = 8
+"""Streams whose arrivals and due reports are kept: of 200,000 triples, each takes up to 20 MiB."""
+
+
+@dataclass(eq=False)
+class StreamCaches:
+    """What the cases of one stream share; ``held`` are objects by whose identity the rest is found."""
+
+    held: list[object]
+    arrived: dict[object, Arrived] = field(default_factory=dict)
+    due: dict[object, DueReports] = field(default_factory=dict)
+    declared: dict[object, Remembered[DueReport]] = field(default_factory=dict)
 
 
 class Simulator:
@@ -257,14 +311,11 @@ class Simulator:
     def __init__(self, query: ContinuousQuery, stream: Stream) -> None:
         self._mattering = relevant(query, (triple for element in stream.elements for triple in element.added))
         self._timed = reads_time(query.form)
-        self._arrived: dict[object, Arrived] = {}
+        self._streams: dict[int, StreamCaches] = {}
         self._numbers: dict[object, int] = {}
-        self._due: dict[object, DueReports] = {}
-        self._declared: dict[object, Remembered[DueReport]] = {}
         self._solvers: dict[object, tuple[int, Snapshot]] = {}
         self._solvers_of: dict[object, tuple[int, Snapshot]] = {}
         self._rows: dict[tuple[int, int | None, tuple[int, ...]], Rows] = {}
-        self._content_numbers: dict[int, int] = {}
         self._held: list[object] = []
 
     def reports(self, case: Case) -> tuple[ModelReport, ...]:
@@ -276,7 +327,6 @@ class Simulator:
 
     def reports_lazily(self, case: Case) -> Iterator[ModelReport]:
         """The reports of the case, computed on demand: most cases are discarded at their first report."""
-        # A rule for reports sees the whole sequence, so nothing can be gained from laziness.
         return iter(self.reports(case)) if case.report_rules else self._evaluated_reports(case)
 
     def _evaluated_reports(self, case: Case) -> Iterator[ModelReport]:
@@ -313,20 +363,26 @@ class Simulator:
 
     def number(self, held_content: HeldContent) -> int:
         """A number that is equal for contents with the same relevant triples (and times, if the query reads them)."""
-        known = self._content_numbers.get(id(held_content))
-        if known is None:
-            # Numbered by the triples and not by the object: windows at other places often have the same relevant
-            # triples, above all none.
-            triples = tuple(triple for arrival in held_content.mattering for triple in arrival.triples)
-            key = (triples, tuple(arrival.time for arrival in held_content.mattering)) if self._timed else triples
-            known = self._content_numbers[id(held_content)] = self._numbers.setdefault(key, len(self._numbers))
-            self._held.append(held_content)
-        return known
+        if held_content.number is None:
+            arrivals = held_content.mattering
+            key: object = tuple(triple for arrival in arrivals for triple in arrival.triples)
+            if self._timed:
+                key = key, tuple(arrival.time for arrival in arrivals for _ in arrival.triples)
+            held_content.number = self._numbers.setdefault(key, len(self._numbers))
+        return held_content.number
+
+    def _caches(self, stream: Stream) -> StreamCaches:
+        """The caches of a stream; those of the stream that was used least recently are dropped for a new one."""
+        caches = self._streams.pop(id(stream), None) or StreamCaches([stream])
+        self._streams[id(stream)] = caches
+        if len(self._streams) > MAX_STREAMS:
+            del self._streams[next(iter(self._streams))]
+        return caches
 
     def due(self, case: Case) -> DueReports:
         """The reports that are due, with their contents; cached by everything that decides them."""
+        caches = self._caches(case.stream)
         key = (
-            id(case.stream),
             case.query.windows,
             case.keeps is not None,
             case.semantics,
@@ -335,10 +391,10 @@ class Simulator:
             tuple(map(id, case.scopings)),
             tuple(map(id, case.content_rules)),
         )
-        if key not in self._due:
-            self._held += [case.stream, case.scopings, case.content_rules]
-            self._due[key] = Remembered(self._due_reports(case))
-        return self._due[key]
+        if key not in caches.due:
+            caches.held += [case.scopings, case.content_rules]
+            caches.due[key] = Remembered(self._due_reports(case))
+        return caches.due[key]
 
     def candidates(self, case: Case) -> tuple[DueReport, ...]:
         """The reports that may be due, whatever their content."""
@@ -353,13 +409,14 @@ class Simulator:
 
     def _candidates(self, case: Case) -> Remembered[DueReport]:
         """The candidates before borders are moved; shared by all cases that only move borders."""
-        key = (id(case.stream), case.query.windows, case.semantics, case.t0, case.advanced_to)
-        if key not in self._declared:
-            self._held.append(case.stream)
+        caches = self._caches(case.stream)
+        key = (case.query.windows, case.semantics, case.t0, case.advanced_to)
+        if key not in caches.declared:
             heads = self._arrivals(case).heads
             windows, semantics = case.query.windows, case.semantics
-            self._declared[key] = Remembered(candidates_in_order(heads, windows, semantics, case.t0, case.advanced_to))
-        return self._declared[key]
+            due = candidates_in_order(heads, windows, semantics, case.t0, case.advanced_to)
+            caches.declared[key] = Remembered(due)
+        return caches.declared[key]
 
     def _due_reports(self, case: Case) -> Iterator[tuple[DueReport, Contents]]:
         before: Contents | None = None
@@ -402,27 +459,29 @@ class Simulator:
     def _arrivals(self, case: Case) -> Arrived:
         windows = case.query.windows
         single = by_triple(windows, case.semantics.tick)
-        # Only lateness depends on semantics and t0; without it, all cases share the arrivals.
-        late = (case.semantics, case.t0, windows) if case.semantics.lateness is not None else None
-        key = (id(case.stream), single, late)
-        if key not in self._arrived:
-            self._held.append(case.stream)
-            admitted, _ = admit(facts(case.stream.elements), case.semantics, windows, case.t0)
-            self._arrived[key] = Arrived(admitted, windows, case.semantics, self._mattering)
-        return self._arrived[key]
+        bound = (case.semantics, case.t0, windows) if case.semantics.lateness is not None else None
+        arrived = self._caches(case.stream).arrived
+        if (single, bound) not in arrived:
+            admitted, late = admit(facts(case.stream.elements), case.semantics, windows, case.t0)
+            # Semantics decide which elements are late; mostly none is, and then all cases have the same arrivals.
+            same = (single, tuple(element.sequence for element in late))
+            if same not in arrived:
+                arrived[same] = Arrived(admitted, windows, case.semantics, self._mattering)
+            arrived[single, bound] = arrived[same]
+        return arrived[single, bound]
 
     def solver(self, case: Case) -> tuple[int, Snapshot]:
         """The evaluator of the case's query over contents, with its number."""
         return self._solver(case, case.query)
 
     def _solver(self, case: Case, query: ContinuousQuery) -> tuple[int, Snapshot]:
-        """The evaluator shared by equal queries; RefusedError for a query that is undefined under the case's semantics.
+        """The evaluator shared by equal queries.
 
         Hashing a query is slow, so known objects are found by identity first.
         """
-        key = (id(query), id(case.keeps), case.semantics)
+        semantics = case.semantics
+        key = (id(query), id(case.keeps), semantics.content, semantics.empty_aggregate, semantics.static_data)
         if key not in self._solvers_of:
-            refuse(query, case.semantics)
             self._held += [query, case.keeps]
             self._solvers_of[key] = self._new_solver(case, query)
         return self._solvers_of[key]
