@@ -44,6 +44,7 @@ class HeldContent:
             return False
         if counting is Counting.SET:
             return not self.bag.keys() <= before.bag.keys()
+        # Counter's minus keeps positive counts only, the copies that this content has more.
         return bool(self.bag - before.bag)
 
 
@@ -113,6 +114,7 @@ class Arrived:
     def _range(self, view: View) -> HeldContent:
         """The content of a single stream without ends of validity: a range of ranks, equal for many views."""
         times = self.heads.times
+        # Ranks are cut by time on both sides, and by system time: ``after`` and ``seen`` are ranks already.
         low = max(view.after, bisect_left(times, view.first))
         high = max(low, min(view.seen, bisect_right(times, view.last)))
         # All empty contents are one object.

@@ -22,9 +22,10 @@ from streamgauge.oracle.diagnosis.models import Case, ModelReport, Rows, Stream
 from streamgauge.query.stamps import reads_time
 from streamgauge.query.traversal import every_pattern
 from streamgauge.semantics.arrivals import admit, by_triple
-from streamgauge.semantics.definition import facts, operator, streamed
+from streamgauge.semantics.definition import facts, operator, refuse, streamed
 from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.evaluate import Snapshot
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
 from streamgauge.semantics.static_data import with_matched_static
 
 
@@ -38,6 +39,7 @@ def relevant(query: ContinuousQuery, triples: Iterable[Triple]) -> frozenset[Tri
     patterns = [triple for bgp in bgps for triple in bgp.patterns]
     if any(not isinstance(pattern.predicate, al.Var | str) for pattern in patterns):
         return None
+    # In the order of the stream and without repetitions: engines repeat triples often, and each is matched once.
     every = dict.fromkeys((*triples, *query.static))
     kept: set[Triple] = set()
     for bgp in bgps:
@@ -106,7 +108,7 @@ class Remembered(Generic[T]):
     def __init__(self, source: Iterator[T]) -> None:
         self._source = source
         self._known: list[T] = []
-        self._error: ValueError | None = None
+        self._error: RefusedError | OutOfOrderError | None = None
 
     def __iter__(self) -> Iterator[T]:
         at = 0
@@ -128,7 +130,7 @@ class Remembered(Generic[T]):
             raise self._error
         try:
             return next(self._source, None)
-        except ValueError as error:
+        except (RefusedError, OutOfOrderError) as error:
             self._error = error
             raise
 
@@ -176,6 +178,7 @@ class Simulator:
 
     def reports_lazily(self, case: Case) -> Iterator[ModelReport]:
         """The reports of the case, computed on demand: most cases are discarded at their first report."""
+        # A rule for reports sees the whole sequence, so nothing can be gained from laziness.
         return iter(self.reports(case)) if case.report_rules else self._evaluated_reports(case)
 
     def _evaluated_reports(self, case: Case) -> Iterator[ModelReport]:
@@ -214,6 +217,8 @@ class Simulator:
         """A number that is equal for contents with the same relevant triples (and times, if the query reads them)."""
         if held_content.number is None:
             arrivals = held_content.mattering
+            # By the triples and not by the object: windows at other places often have the same relevant triples, above
+            # all none.
             key: object = tuple(triple for arrival in arrivals for triple in arrival.triples)
             if self._timed:
                 key = key, tuple(arrival.time for arrival in arrivals for _ in arrival.triples)
@@ -324,13 +329,13 @@ class Simulator:
         return self._solver(case, case.query)
 
     def _solver(self, case: Case, query: ContinuousQuery) -> tuple[int, Snapshot]:
-        """The evaluator shared by equal queries.
+        """The evaluator shared by equal queries; RefusedError for a query that is undefined under the case's semantics.
 
         Hashing a query is slow, so known objects are found by identity first.
         """
-        semantics = case.semantics
-        key = (id(query), id(case.keeps), semantics.content, semantics.empty_aggregate, semantics.static_data)
+        key = (id(query), id(case.keeps), case.semantics)
         if key not in self._solvers_of:
+            refuse(query, case.semantics)
             self._held += [query, case.keeps]
             self._solvers_of[key] = self._new_solver(case, query)
         return self._solvers_of[key]
