@@ -3,10 +3,10 @@
 python -m benchmarks.scale_suites [--parts universities sepbm yabench] [--universities 100] [--extended 10]
     [--repetitions 10] [--only E1/small ...] [--master local[2]] [--cluster]
 
-`universities` generates LUBM's data with its full closure. `sepbm` generates SEP-BM's configuration: base load, closure,
-channels, and the reference answers to all publications. `yabench` takes experiments 1 to 3 at each load through
-`pipeline`: generated, answered as C-SPARQL and as CQELS by the live engine, judged on Spark, reported; every repetition
-has a stream of its own, as a repetition of the same stream by an engine that has no clock gives the same answers.
+`universities` generates LUBM's data with its full closure. `sepbm` generates SEP-BM's configuration: base load,
+closure, channels, and the reference answers to all publications. `yabench` takes experiments 1 to 3 at each load
+through `pipeline`: generated, answered as C-SPARQL and as CQELS by the live engine, judged on Spark, reported. Every
+repetition has a stream of its own: an engine without a clock answers the same stream in the same way.
 
 CPU and memory are as in `benchmarks.scale`; so is `--cluster`.
 """
