@@ -144,7 +144,7 @@ MAX_STREAMS: Final = 8
 
 @dataclass(eq=False)
 class StreamCaches:
-    """What the cases of one stream share; ``held`` are objects by whose identity the rest is found."""
+    """The results that cases of one stream share; ``held`` are objects by whose identity the rest is found."""
 
     held: list[object]
     arrived: dict[object, Arrived] = field(default_factory=dict)
