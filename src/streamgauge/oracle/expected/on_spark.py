@@ -101,6 +101,7 @@ def read_header(table: DataFrame) -> Header:
     """The heads of a stream table, one row per element collected through Arrow."""
     until = f.first("until") if "until" in table.columns else f.lit(None).cast("long")
     first = (f.first("stream").alias("stream"), f.first("time").alias("time"))
+    # All rows of an element have its stream and time, so any of them says both.
     heads = table.groupBy("sequence").agg(*first, f.count("*").alias("size"), until.alias("until")).toArrow()
     columns = (heads.column(name).to_pylist() for name in ("stream", "time", "sequence", "size", "until"))
     return Header(Head(*values) for values in zip(*columns, strict=True))
@@ -211,6 +212,7 @@ def _differences(wanted: _Wanted, query: ContinuousQuery, semantics: Semantics) 
 
 def _sent_rows(net: Net, r2s: R2S) -> tuple[Row, ...]:
     added = tuple(row for row, count in net.items() for _ in range(count))
+    # ``range`` of a negative number is empty: each row is in one of the two lists only.
     removed = tuple(row for row, count in net.items() for _ in range(-count))
     if r2s is R2S.CHANGES:
         return (*signed(added, CAME), *signed(removed, WENT))

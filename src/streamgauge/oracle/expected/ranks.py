@@ -43,6 +43,7 @@ def needs_arrivals(windows: Sequence[StreamWindow], semantics: Semantics) -> boo
 
 def arrived(table: DataFrame, triples: int, windows: Sequence[StreamWindow], semantics: Semantics) -> Arrivals:
     """The arrivals of a stream table of up to so many triples, all admitted; ArrivalsError for too many."""
+    # One row per element where a whole element arrives at once: that of its first triple.
     heads = table if by_triple(windows, semantics.tick) else table.filter(fn.col("position") == 0)
     if triples > MAX_ARRIVALS and heads.count() > MAX_ARRIVALS:
         raise ArrivalsError(f"reports that more than {MAX_ARRIVALS:,} arrivals make due")
@@ -86,6 +87,8 @@ def ranked(table: DataFrame, arrivals: Arrivals, windows: Sequence[StreamWindow]
         return table.withColumn(RANK, fn.lit(0).cast("long"))
     first = int(times[0])
     # Blocks of time and not of ranks: a row's block must follow from the row alone.
+    # Worked example: 4 million arrivals over 8,000 s give blocks of 2,097 s, each with about a million arrivals where
+    # they are evenly spread.
     width = max(1, (int(times[-1]) - first) * _BLOCK // len(times))
     blocks = np.unique((times - first) // width)
     offsets = np.searchsorted(times, blocks * width + first)

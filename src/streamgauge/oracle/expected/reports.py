@@ -66,6 +66,7 @@ def sent(changes: Iterable[ContentChange], semantics: Semantics) -> Iterator[Con
     """
     size, net = 0, Counter[Row]()
     for change in changes:
+        # Counted on, as an empty bag is recognised without keeping the bag.
         size += sum(change.net.values())
         net.update(change.net)
         if size or semantics.notify_empty:
@@ -100,6 +101,8 @@ def _sent_changes(answers: Iterable[Answer]) -> Iterator[Net]:
         moved.subtract(answer.removed)
         net = {}
         for row, count in moved.items():
+            # Worked example: -a, +a, +a. After the removal of an absent row it has -1 copies, after the first addition
+            # 0 and after the second 1, and only the last one is a change.
             before = max(counts[row], 0)
             counts[row] += count
             if now := max(counts[row], 0) - before:
@@ -246,6 +249,8 @@ def inspected(admitted: Sequence[StreamElement], query: ContinuousQuery, semanti
     def look(due_report: DueReport) -> Contents:
         views = due_report.views
         if before:
+            # Ranks count from the first arrival of the stream, and ``admitted`` begins with the one at rank
+            # ``before``.
             views = tuple(replace(view, seen=view.seen - before, after=max(0, view.after - before)) for view in views)
         pairs = zip(query.windows, views, strict=True)
         return tuple(content(arrived, times, window.stream, view) for window, view in pairs)
@@ -284,6 +289,8 @@ def _over_bags(form: QueryForm) -> str | None:
     """The part of a query that is undefined or not supported if every copy of a triple matches; else ``None``."""
     for pattern in every_pattern(form.pattern):
         if isinstance(pattern, BGP):
+            # Over a bag, a pattern that is written twice matches k copies of a triple in k * k ways, which Spark's
+            # joins of distinct facts do not give.
             if len(set(pattern.patterns)) < len(pattern.patterns):
                 return "a triple pattern that is written twice"
             if any(not isinstance(triple.predicate, str | Var) for triple in pattern.patterns):

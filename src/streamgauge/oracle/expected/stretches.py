@@ -71,6 +71,7 @@ class Stretch(NamedTuple):
         """The last report, with views widened to what any report may contain; ``None`` without reports."""
         if not self.all:
             return None
+        # Twice, so that a single report is both the first and the last.
         first, *_, last = (*self.all, *self.all)
         views = zip(first.views, last.views, strict=True)
         return replace(last, views=tuple(replace(view, first=early.first) for early, view in views))
@@ -171,6 +172,7 @@ def _packing(borders: Borders) -> type:
             """The packs of a batch."""
             places, units = _by_unit(*_placed(batch.column("time"), batch.column("stream"), borders))
             rows = batch.take(pa.array(places))
+            # Units ascend here, so the first place of each is where the one before ends.
             numbers, starts = np.unique(units, return_index=True)
             packs = [_packed(rows.slice(low, high - low)) for low, high in pairwise([*starts.tolist(), len(units)])]
             yield pa.table([pa.array(numbers, pa.int32()), pa.array(packs, pa.binary())], schema=_PACKS)

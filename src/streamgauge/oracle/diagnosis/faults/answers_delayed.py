@@ -28,6 +28,8 @@ def _empty_first(reports: tuple[ModelReport, ...]) -> tuple[ModelReport, ...]:
 
 
 def _silent_first(reports: tuple[ModelReport, ...]) -> tuple[ModelReport, ...]:
+    # The report keeps its instant and takes the rows of its neighbour: an engine that is late sends at the right time
+    # what was right before.
     return tuple(replace(now, rows=before.rows) for before, now in pairwise(reports))
 
 

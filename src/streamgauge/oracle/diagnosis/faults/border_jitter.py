@@ -54,6 +54,7 @@ class _Jitter:
 
     def _choices(self) -> int:
         """The number of single moves of a border past an element, over all reports."""
+        # Less one each: not to move is not a choice that a description would have to name.
         ends = sum(len(self._moves(due.views[0].last + 1)) - 1 for due in self.due)
         # Tumbling windows share their borders: only the first one has a start of its own.
         starts = sum(len(self._moves(due.views[0].first)) - 1 for due in self.due[: 1 if self.shared else None])
@@ -79,6 +80,8 @@ class _Jitter:
         unit, times = self.case.semantics.time_unit, self.case.stream.times
         # Only these moves change a content; between two elements all are equal.
         near = times[bisect_left(times, border - unit) : bisect_left(times, border + unit)]
+        # Worked example: a border at 10 and elements at 9 and 10. Moved to 9, by -1, the window no longer has the
+        # element at 9; moved to 11, by 1, it has the one at 10 as well.
         return tuple(dict.fromkeys((0, *(time - border + (time >= border) for time in near))))
 
     def _report(self, due_report: DueReport, start: int, end: int, before: Rows) -> tuple[ModelReport | None, Rows]:

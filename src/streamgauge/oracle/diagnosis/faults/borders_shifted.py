@@ -130,5 +130,6 @@ def _each_shifted(case: Case, shifts: Mapping[int, Shift]) -> Case:
 def _between(due_report: DueReport, start: int, end: int) -> DueReport:
     """The report with its window's borders moved by ``start`` and ``end`` (ms)."""
     view = due_report.views[0]
+    # An end that moves later must also see arrivals that came after the close; ``seen`` would leave these out.
     moved = replace(view, first=view.first + start, last=view.last + end, seen=SEEN if end > 0 else view.seen)
     return replace(due_report, views=(moved,))

@@ -14,6 +14,7 @@ from streamgauge.query.traversal import conjuncts, every_pattern
 def proposals(seen: Seen) -> Iterator[Fault]:
     """Each condition ignored, and all of them."""
     filters = [pattern for pattern in every_pattern(seen.case.query.form.pattern) if isinstance(pattern, al.Filter)]
+    # Conjunct by conjunct, as engines lose one comparison of a FILTER more often than all of it.
     conditions = tuple(dict.fromkeys(conjunct for pattern in filters for conjunct in conjuncts(pattern.condition)))
     for condition in conditions:
         text = expression(condition)

@@ -38,6 +38,8 @@ def _offsets(case: Case, named: list[int]) -> list[int]:
     step = window.slide
     if case.semantics.origin is Origin.SEARCH:
         step = gcd(step, case.semantics.time_unit)
+    # Worked example: closes at 10, 20 and 30 s and answers that name 13, 23 and 33 s. All miss by 3 s modulo the
+    # slide, so they may be 3 s after their close, or 7 s before the next one.
     missed = {(instant - case.t0 - first_close(case.query.windows[0], case.semantics)) % step for instant in named}
     if len(missed) > 1:
         return []

@@ -28,4 +28,5 @@ def _earlier(case: Case, due_report: DueReport, back: int) -> DueReport:
 
 
 def _from(view: View, first: int) -> View:
+    # ``after=0`` as well: borders of system time must not leave out the arrivals that stay.
     return replace(view, start=min(view.start, first), first=min(first, view.first), after=0)

@@ -30,6 +30,8 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 def _say(case: Case, word: Term) -> Case:
     def worded(rows: Rows) -> Rows:
+        # Unbound first, so that rows over nothing can be told from zeros, and then the word in place of what is
+        # unbound.
         return tuple((word,) * len(row) if all(term is None for term in row) else row for row in rows)
 
     return case.under(empty_aggregate=EmptyAggregate.UNBOUND).answering(worded)

@@ -106,6 +106,8 @@ def _groups(triples: Sequence[Triple]) -> Callable[[Term], Term]:
         return subject
 
     for subject, _predicate, term in triples:
+        # An object that is a subject of the same element belongs to its fact group: an observation and its result
+        # node.
         if term in parent:
             parent[top(term)] = top(subject)
     return top

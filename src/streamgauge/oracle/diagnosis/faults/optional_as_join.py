@@ -23,6 +23,7 @@ def _join(pattern: al.Pattern) -> al.Pattern:
     if not isinstance(pattern, al.LeftJoin):
         return pattern
     joined = al.Join(pattern.left, pattern.right)
+    # The condition of an OPTIONAL is part of the algebra's LeftJoin, so without it the join needs a filter of its own.
     return joined if pattern.condition is None else al.Filter(pattern.condition, joined)
 
 
