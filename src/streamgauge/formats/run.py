@@ -295,6 +295,7 @@ def stream_place(path: str | Path) -> Place:
     named = read_json(root / "run.json", FORMAT, VERSION).get("stream")
     if named and isinstance(far := place(str(named)), RemotePlace):
         return far
+    # An absolute path replaces the root, so a folder may name a stream elsewhere.
     candidates = [root / str(named)] if named else [root / "stream", root / "stream.parquet"]
     for candidate in candidates:
         if candidate.exists():
@@ -304,6 +305,7 @@ def stream_place(path: str | Path) -> Place:
 
 def write_json(file: Path, data: Mapping[str, Any]) -> None:
     """Write a JSON object with its seal atomically; RunError."""
+    # In the same folder, as renaming is atomic within a file system only.
     unfinished = file.with_name(f".{file.name}")
     text = json.dumps(seal(data), indent=2, ensure_ascii=False) + "\n"
     try:
@@ -360,6 +362,7 @@ def _header(file: Path, data: dict[str, Any], parse: Parse, static: tuple[Any, .
     except ValueError as error:
         raise RunError(f"{file}: field header.query_text: {error}") from error
     if not data.get("finished", True) and fields.get("failure") is None:
+        # A run that was cut off counts as failed, so that nobody takes what it had until then for all of it.
         fields = fields | {"failure": UNFINISHED}
     try:
         return decode(RunHeader, fields, "header", {"query": query})

@@ -103,6 +103,7 @@ def seal_parquet(path: Path) -> None:
         footer = file.read()
         digest = _digest(file, begin, footer)
         file.seek(begin)
+        # The footer moves 40 bytes on, and stays at the end, where readers look for it.
         file.write(_MAGIC + digest + footer)
 
 
@@ -114,6 +115,7 @@ def check_parquet(path: Path) -> bytes | None:
         if begin is None or digest is None:
             return None
         file.seek(begin)
+        # The pages without the 40 bytes of the seal, and then the footer: what the file was before it was sealed.
         if _digest(file, begin - _SEAL_SIZE, file.read()) != digest:
             raise SealError(path)
         return digest

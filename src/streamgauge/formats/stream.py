@@ -98,6 +98,7 @@ def _pieces(starts: Any) -> Iterator[tuple[int, int]]:
     """Ranges of elements that have about ``ROWS`` rows together."""
     begin, count = 0, len(starts) - 1
     while begin < count:
+        # At least one element, also if it has more rows than a batch should.
         end = min(count, max(begin + 1, int(np.searchsorted(starts, starts[begin] + ROWS))))
         yield begin, end
         begin = end
@@ -430,6 +431,7 @@ def _borders(batch: pa.RecordBatch, last: int) -> Any:
     sequence, time, position = (batch.column(name).to_numpy() for name in ("sequence", "time", "position"))
     steps = np.diff(sequence)
     starts = np.concatenate(([0], np.flatnonzero(steps) + 1, [len(sequence)]))
+    # Worked example: starts 0, 2, 5 give 0 1 2 3 4 less 0 0 2 2 2, the positions 0 1 0 1 2 that the rows should have.
     counted = np.arange(len(sequence)) - np.repeat(starts[:-1], np.diff(starts))
     # All checks in columns; a batch that fails one is read element by element, whose errors name the place.
     sound = sequence[0] > last and (steps >= 0).all() and (position == counted).all()
@@ -461,6 +463,7 @@ def _texts(batch: pa.RecordBatch, starts: Any) -> Iterator[bytes]:
     """The N-Triples of each element, escaped for a JSON string, some elements at a time."""
     terms = [_escaped(batch.column(name)) for name in ("subject", "predicate", "object")]
     lines = pc.binary_join_element_wise(*terms, ".\\n", " ")
+    # As many elements as have about ``ROWS`` rows together, by the average of this batch.
     step = max(1, ROWS * (len(starts) - 1) // max(1, len(batch)))
     for at in range(0, len(starts) - 1, step):
         borders = starts[at : at + step + 1]

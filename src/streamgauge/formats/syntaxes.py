@@ -198,6 +198,7 @@ def _rdf_xml(body: bytes, base: str | None) -> Iterator[ox.Quad]:
 def _canonical_xml(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Any:
     """An XML literal in canonical form, with namespaces declared where they are used; other terms unchanged."""
     if isinstance(term, ox.Triple):
+        # Only the object: literals are in no other place of a triple term.
         return ox.Triple(term.subject, term.predicate, _canonical_xml(term.object))
     if not isinstance(term, ox.Literal) or term.datatype != _XML_LITERAL or "xmlns" not in term.value:
         return term

@@ -15,6 +15,7 @@ def not_toml(path: Path, text: str, error: ValueError) -> str:
     """
     match = re.search(r"line (\d+)", str(error))
     lines = text.splitlines()
+    # Parsers may name the line after the last one, for example for a bracket that is never closed.
     number = min(int(match[1]) if match else len(lines), max(1, len(lines)))
     shown = lines[number - 1].strip()[:80] if lines else ""
     return f"{path}:{number}: not TOML: {shown!r}: a line is [table], or key = value, where text is in quotes"
@@ -31,6 +32,7 @@ def line_of(text: str, keys: Sequence[str]) -> int | None:
     for number, line in enumerate(text.splitlines(), 1):
         if header := re.match(r"\s*(\[+)\s*([\w.\"-]+)\s*\]+", line):
             table = header[2]
+            # Two brackets: an item of an array of tables, which has its place in the array as a further key.
             if len(header[1]) > 1:
                 table = f"{header[2]}.{entries[header[2]]}"
                 entries[header[2]] += 1

@@ -65,6 +65,8 @@ class RunFolder:
         for name in ("answers", "rows", "fed", "samples", "static"):
             (root / f"{name}.parquet").mkdir(parents=True, exist_ok=True)
         self._part("static", 0, tables.records_table("static", list(header.query.static)))
+        # Empty parts, because a reader expects every table of a run folder, and Spark's job hands over no single
+        # elements.
         for name in ("fed", "samples"):
             self._part(name, 0, tables.records_table(name, ()))
         self._part("rows", 0, tables.rows_table((), 0))
@@ -167,6 +169,8 @@ class MessageSink:
         if not len(report_rows.rows):
             yield f"{self.name} {report_rows.due.instant} -", plain
         for number, row in enumerate(report_rows.as_rows()):
+            # The key has the place of the row in its report, so that a batch that is repeated sends the same keys
+            # again.
             yield f"{self.name} {report_rows.due.instant} {number}", replace(plain, added=(row,))
 
 
@@ -187,6 +191,7 @@ def _rows(reports: Sequence[ReportRows], first: int) -> pa.Table:
     together = pa.concat_tables([report.rows for report in reports]).combine_chunks()
     flat = pa.chunked_array([chunk for column in together.columns for chunk in column.chunks], pa.string())
     # ``flat`` has one column after the other, a row's cells ``total`` apart; lists need them side by side.
+    # Worked example: 2 rows of 3 columns lie as a1 a2 b1 b2 c1 c2, and the places 0 2 4 1 3 5 take them row by row.
     places = np.arange(total * width).reshape(width, total).T.ravel()
     values = flat.take(pa.array(places)).combine_chunks()
     lists = pa.ListArray.from_arrays(pa.array(np.arange(total + 1) * width, pa.int32()), values)
@@ -276,6 +281,7 @@ def run(spark: SparkSession, job: Job, tell: Callable[[BatchDone], None]) -> Sta
     folder, landing = _landed(job)
     sink = _sink(job, folder, started)
     own = configured(spark)
+    # A draining job has its answers when it ends, so the first ones need not be quick.
     rehearsals = 0 if job.drain else REHEARSALS
     remote = isinstance(folder, RemotePlace)
     batches = Batches(own, job.query, job.semantics, job.checkpoint, sink, rehearsals, job.moves, remote, tell)
@@ -399,6 +405,7 @@ def _by_offsets(job: Job) -> bool:
 def _is_tables(folder: Path) -> bool:
     """Whether a folder contains stream tables, or nothing yet."""
     kinds = {file.suffix for file in folder.iterdir() if not file.name.startswith((".", "_"))}
+    # An empty folder counts as one of tables: they may be written after the job has started.
     return not kinds or kinds == {".parquet"}
 
 

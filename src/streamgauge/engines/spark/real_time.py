@@ -82,6 +82,7 @@ def partitions(job: Job) -> int:
 
 def refuse_partitions(job: Job, count: int) -> str | None:
     """Why a topic with ``count`` partitions cannot be answered in real-time mode, ``None`` if it can."""
+    # Only aggregates depend on the order: messages of two partitions meet in one state.
     if count > 1 and grouped(job):
         return f"the topic has {count} partitions, so the order of their messages would be left to chance"
     return None
@@ -215,6 +216,7 @@ def _checkpoints(running: StreamingQuery) -> Iterator[Checkpointed]:
         # Checked before the progress is read, so that the last batch is not missed.
         ended = not running.isActive
         for progress in running.recentProgress:
+            # ``recentProgress`` is a list of the last batches, of which most were reported before.
             if progress.batchId > known:
                 known = progress.batchId
                 late = sum(stateOperator.numRowsDroppedByWatermark for stateOperator in progress.stateOperators)

@@ -91,6 +91,7 @@ class Closes:
 
     def _last_of(self, window: StreamWindow, ticking: Ticking, step: int, reach: int) -> int:
         holding = step if window.window.kind == "landmark" else window.window.size
+        # A window that closes at most its size after the element still contains it; the last such close is a tick.
         limit = max(ticking.next, reach + holding)
         return limit - (limit - ticking.next) % step
 
@@ -110,12 +111,15 @@ class Closes:
         return [(ticking, self.semantics.period or self.semantics.time_unit)]
 
     def _next(self, ticking: Ticking, step: int, after: int) -> int:
+        # Worked example: ticks at 10, 15, 20, ...: after 17 comes 17 + 5 - (17 - 10) % 5 = 20, and after 15 also 20.
         return ticking.next if after < ticking.next else after + step - (after - ticking.next) % step
 
     def _instants(self, after: int | None, upto: int) -> Iterator[int]:
         ranges = []
         for ticking, step in self._clocks():
             first = ticking.next if after is None else self._next(ticking, step, after)
+            # A ``range`` knows its length without its items, so that a jump of years is refused before anything is
+            # computed.
             ranges.append(range(first, upto + 1, step))
         if (total := sum(map(len, ranges))) > MAX_REPORTS_DUE:
             raise GapError(
@@ -175,6 +179,7 @@ class Pane:
 
     def about(self, first: int, last: int) -> float:
         """Estimated number of its triples between two times (ms, both included)."""
+        # An even spread over the pane's time is assumed, as only its bounds and its size are known.
         inside = min(last, self.last) - max(first, self.first) + 1
         return self.rows * max(0, inside) / (self.last - self.first + 1)
 

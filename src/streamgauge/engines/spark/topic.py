@@ -132,6 +132,7 @@ def keep(rows: DataFrame, file: Path, first: int) -> int:
 def _ordered(table: pa.Table, first: int) -> pa.Table:
     """The rows in the order of writing: by the brokers' time, within each partition by offset."""
     places = {name: table.column(name).to_numpy() for name in (*_PLACES.names, "position")}
+    # The last key sorts first: by partition, then offset, then item and position within the message.
     order = np.lexsort([places[name] for name in ("position", "item", "offset", "partition")])
     arrived = places["arrived"].copy()
     for number in np.unique(places["partition"]):
@@ -139,6 +140,7 @@ def _ordered(table: pa.Table, first: int) -> pa.Table:
         # A producer's or broker's clock may go back; within a partition the offset decides.
         arrived[own] = np.maximum.accumulate(arrived[own])
     order = np.lexsort([*(places[name] for name in ("position", "item", "offset", "partition")), arrived])
+    # Every element has a first triple, and each one raises the number by 1; further triples keep it.
     begins = places["position"][order] == 0
     numbered = pa.array(first - 1 + np.cumsum(begins), pa.int64())
     ordered = table.take(pa.array(order)).drop_columns(_PLACES.names)
@@ -181,4 +183,5 @@ def _limited(start: Mapping[str, int], ends: Mapping[str, int], limit: ReadLimit
     if total <= limit.max_rows:
         return dict(ends)
     # Rounded up, so that a partition with a small backlog is read too.
+    # Worked example: backlogs of 900 and 100 messages and a limit of 100: 90 from the first and 10 from the second.
     return {name: start.get(name, 0) + -(-count * limit.max_rows // total) for name, count in waiting.items()}

@@ -196,6 +196,7 @@ def _triple(text: Column, place: Column) -> Column:
     line = fn.when(canonical, text).otherwise(fn.raise_error(message).cast("string"))
     first = fn.substring_index(line, " ", 1)
     both = fn.substring_index(line, " ", 2)
+    # ``both``, a blank, the object, a blank and a dot: from 1, the object begins at 2 more, and 3 characters are not its own.
     rest = fn.substring(line, fn.length(both) + 2, fn.length(line) - fn.length(both) - 3)
     return fn.struct(
         first.alias("s"), fn.substring(both, fn.length(first) + 2, fn.length(both)).alias("p"), rest.alias("o")
@@ -206,6 +207,8 @@ def _active(time: Column, window: Window, semantics: Semantics) -> Column:
     """The start (ms) of the active window at a time, which is the earliest open one."""
     if window.kind == "landmark":
         return fn.lit(semantics.t0).cast("bigint")
+    # Worked example: t0 0, windows of 10 s sliding by 5 s. At 9,999 ms ``past`` is 0 and the window that begins at 0
+    # is active; at 10,000 ms it is 1, one slide (rounded up), so [5, 15) is, as [0, 10) has closed.
     past = time + 1 - (semantics.t0 + window.size)
     slides = fn.greatest(fn.lit(0).cast("bigint"), fn.ceil(past / window.slide))
     return slides * window.slide + semantics.t0
@@ -338,6 +341,7 @@ def _grouped(
         *_PLACE, "t", "m.place", "m.last", *(["start", "end"] if timed else []), *keys, *_inputs(plans)
     )
     by = [*(["start", "end"] if timed else []), *(f"k{place}" for place in range(len(names)))]
+    # The state of a group has one row, and a message that changed it has to be named in the answer: the last one did.
     newest = [fn.last(name).alias(name) for name in (*_PLACE, "t", "place", "last")]
     state = inputs.groupBy(*by).agg(
         fn.count(fn.lit(1)).alias("rows"), *newest, *(column for p in plans for column in p.grouped)
@@ -420,6 +424,7 @@ def _aggregate(
         rank = fn.greatest(rank, fn.lit(1))
         exact = fn.when(rank <= 1, exact / fn.col(f"{name}c").cast("decimal(10,0)"))
         real = real / fn.col(f"{name}c")
+    # Fewer numbers than rows: some solution had an error, which makes the sum an error (18.5.1).
     extreme = fn.when(fn.col(f"{name}c") == fn.col("rows"), number(rank, exact, real))
     return RunningAggregate(tuple(inputs), grouped, extreme)
 
