@@ -196,7 +196,8 @@ def _triple(text: Column, place: Column) -> Column:
     line = fn.when(canonical, text).otherwise(fn.raise_error(message).cast("string"))
     first = fn.substring_index(line, " ", 1)
     both = fn.substring_index(line, " ", 2)
-    # ``both``, a blank, the object, a blank and a dot: from 1, the object begins at 2 more, and 3 characters are not its own.
+    # The line is ``both``, a blank, the object, a blank and a dot: the object begins two characters after ``both``
+    # (counted from 1), and three characters of the rest are not its own.
     rest = fn.substring(line, fn.length(both) + 2, fn.length(line) - fn.length(both) - 3)
     return fn.struct(
         first.alias("s"), fn.substring(both, fn.length(first) + 2, fn.length(both)).alias("p"), rest.alias("o")

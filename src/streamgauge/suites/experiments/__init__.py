@@ -91,6 +91,8 @@ def _follows(
     kind = problems[0]["type"]
     if kind == "too_short":
         return any(other[: len(keys)] == keys and other != keys for other in by_key)
+    # Worked example: ``semantic = "csparql"`` gives two problems, an unknown key ``semantic`` and a missing
+    # ``semantics``. The first offers the second's name, so only the first is reported.
     written = (other for other, problems in by_key.items() if problems[0]["type"] == "extra_forbidden")
     return kind == "missing" and any(
         other[:-1] == keys[:-1] and meant(other[-1], allowed(other[:-1])).endswith(f" {keys[-1]}?") for other in written

@@ -22,6 +22,7 @@ def write_start(folder: Path) -> Path:
     made_folder(folder)
     for name in START:
         text = (files("streamgauge.suites.experiments") / "start" / name).read_text(encoding="utf-8")
+        # Mode x: a file that somebody made since the check above is not overwritten.
         with (folder / name).open("x", encoding="utf-8", newline="\n") as file:
             file.write(text)
     return folder / START[0]

@@ -96,6 +96,8 @@ def probed(value: float, runs: Sequence[tuple[Path, Run, Verdict]], limit: Limit
     slow = max((slowest(run.header.query, verdict.windows) for _, run, verdict in runs), default=0.0)
     return LoadProbe(
         value=value,
+        # The least of all runs, and the worst of each other figure: a value counts as sustained only if every run
+        # sustained it.
         rate=min(rate(run) for _, run, _ in runs),
         windows=len(windows),
         right=sum(window.right for window in windows),
@@ -434,6 +436,8 @@ def _long_enough(experiment: Experiment, lasting: int) -> Experiment:
     own = _duration(experiment)
     if own is None or _wall(experiment) >= lasting:
         return experiment
+    # Rounded up. Worked example: 60 s of stream at 20 times real time last 3 s; for 10 s, 200 s are needed, 4 times 60
+    # s.
     times = -(-lasting * (experiment.feed.factor or 1.0) // own)
     return varied(experiment, {"workload.duration": own * int(times), "feed.advance_to": None})
 

@@ -55,6 +55,7 @@ class SearchRange:
             return None
         # Geometric, because precision is relative: both halves are narrower by the same factor.
         middle = self._rounded(math.sqrt(low * high))
+        # Rounding may meet an end of the bracket: between 5 and 6, or with values of four digits.
         return middle if low < middle < high else None
 
     @property
@@ -83,6 +84,8 @@ def search(passes: Callable[[float], bool], reach: SearchRange) -> Bracket:
     """The narrowest bracket around the limit, found with as few calls of ``passes`` as possible."""
     bracket = _bracket(passes, reach)
     passed, failed = bracket.passed, bracket.failed
+    # Worked example: 1 and 2 pass, 4 fails. The mean of 2 and 4 is 2.828, which passes; that of 2.828 and 4 is 3.363,
+    # and so on, until the bracket is narrower than 5%.
     while passed is not None and failed is not None and (middle := reach.between(passed, failed)) is not None:
         if passes(middle):
             passed = middle

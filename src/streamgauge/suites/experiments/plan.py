@@ -98,6 +98,7 @@ def identity(part: WorkloadPart, query: ContinuousQuery) -> dict[str, str]:
         return {}
     digest = hashlib.sha256()
     for source in part.sources:
+        # NUL cannot be in either, so that no two different pairs give the same bytes.
         digest.update(f"{source.iri}\0{source.address}\0".encode())
         for file in _files(source):
             state = file.stat()

@@ -65,6 +65,7 @@ class ProgressFolder:
         seen, sampler = self._seen, self._sampler
         if seen is None or sampler is None or come is None:
             return
+        # Slices of lists that other threads extend: what comes meanwhile is written the next time.
         lines, samples = seen.lines[self._lines :], sampler.samples["system"][self._samples :]
         self._lines, self._samples = self._lines + len(lines), self._samples + len(samples)
         self._write(
@@ -146,6 +147,7 @@ class ProgressReader:
 
     def _take(self, line: dict[str, Any]) -> None:
         if "step" in line:
+            # The share never goes back, as a bar that does would be taken for a mistake.
             self.step, self.share = line["step"], max(self.share, float(line["share"]))
         elif "trial" in line:
             self.trial, self._run, self._stream = line["trial"], line["run"], line["stream"]
@@ -169,6 +171,7 @@ class ProgressReader:
         self._bytes += len(text)
         if self._bytes > ANSWER_BYTES and not self.wrong:
             self.wrong = "It has too many answers to be judged while it runs."
+        # Nothing is kept for a verdict that will not be given.
         if self.wrong:
             self._lines.clear()
             self._answers.clear()

@@ -304,6 +304,7 @@ def recorded_run(
 def _do(experiment: Experiment, trial: Trial, stream: Path, facts: StreamFacts, context: ExperimentContext) -> Judged:
     """Record, judge and store the run of a trial, unless another process has finished the same one meanwhile."""
     run = recorded_run(experiment, trial, stream, facts, context)
+    # In a place of its own until the verdict is written: a run folder that others see is complete.
     with context.store.stage(trial.name) as place:
         write_run(place, run)
         link(stream, place / STREAM)

@@ -156,6 +156,7 @@ class Configuration:
         except TableError as error:
             raise ConfigurationError(f"{error}; generate it with `streamgauge sepbm generate`") from error
         rows = zip(*(table.column(name).to_pylist() for name in ("n", "channel", "sign", "row")), strict=True)
+        # The file is sorted by publication and channel, so equal keys are neighbours.
         for (number, channel), group in groupby(rows, lambda row: row[:2]):
             signed = [(sign, tuple(row)) for _, _, sign, row in group]
             yield DueRows(
@@ -352,6 +353,8 @@ def in_order(sequence: Iterable[Publication], order: Sequence[int]) -> list[Publ
 
 def spans(publications: Sequence[Publication], there: Iterable[Triple]) -> Mapping[Triple, list[Span]]:
     """For each fact of ``there`` or of a publication, the intervals of states in which it holds, inclusive."""
+    # Worked example: a fact of the base load that publication 3 deletes and publication 5 publishes again, of 7: the
+    # spans (0, 2) and (5, 7).
     begun = dict.fromkeys(there, 0)
     spans_by_triple: dict[Triple, list[Span]] = {}
     for state, publication in enumerate(publications, 1):

@@ -235,6 +235,7 @@ def score(
         surplus=sum(map(counts, analysis.surplus)),
         deferred=sum(event.deferred for event in delivered),
         miscaused=sum(event.caused is False for event in delivered),
+        # Statistics over a part of the notifications would be compared with those of systems that name all.
         notified=times(evaluated) if len(evaluated) == len(delivered) else None,
         received=times([event.received for event in delivered]),
         throughput=throughput(analysis, counts),
@@ -243,6 +244,7 @@ def score(
 
 def by_channel(analysis: Analysis) -> dict[str, NotificationScore]:
     """The metrics of every channel."""
+    # Divided once by channel: each of hundreds of channels would otherwise pass over all events.
     delivered = _apart(analysis.delivered, lambda delivered_event: delivered_event.event.channel)
     missed, surplus = (_apart(part, lambda event: event.channel) for part in (analysis.missed, analysis.surplus))
     return {

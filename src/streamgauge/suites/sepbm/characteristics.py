@@ -36,6 +36,7 @@ def matches(triple: al.TriplePattern) -> Column:
     tests = [fn.col(name) == node for name, node in zip(TRIPLE, nodes, strict=True) if isinstance(node, str)]
     for var in al.triple_variables(triple):
         places = [name for name, node in zip(TRIPLE, nodes, strict=True) if node == var]
+        # A variable that occurs twice in a pattern needs the same term at both places.
         tests += [fn.col(one) == fn.col(two) for one, two in pairwise(places)]
     return reduce(Column.__and__, tests, fn.lit(True))
 
@@ -205,6 +206,7 @@ def spearman(one: Sequence[float], two: Sequence[float]) -> float | None:
 
 def _ranks(values: Sequence[float]) -> list[float]:
     counts = Counter(values)
+    # Worked example: 10, 20, 20, 30 have the ranks 1, 2.5, 2.5 and 4.
     below, rank = 0, {}
     for value in sorted(counts):
         # Ties have the mean of the ranks from below + 1 to below + count.
@@ -218,6 +220,7 @@ def asks(form: al.Select) -> Traits:
     parts = list(every_pattern(form.pattern))
     groups = [len(part.patterns) for part in parts if isinstance(part, al.BGP)]
     kinds = Counter(type(part) for part in parts)
+    # Worked example: two groups of 3 and 2 patterns with one Join between them have 2 + 1 + 1 joins.
     joined = sum(max(0, size - 1) for size in groups) + kinds[al.Join] + kinds[al.LeftJoin] + kinds[al.Minus]
     variables = {var for triple in patterns_of(form) for var in al.triple_variables(triple)}
     return {

@@ -57,6 +57,7 @@ def history_table(facts: DataFrame, last: int) -> DataFrame:
     moment = Window.orderBy("lo", fn.desc("hi"))
     spans = facts.select("lo", "hi").distinct().withColumn("sequence", fn.row_number().over(moment).cast("long") - 1)
     within = Window.partitionBy("sequence").orderBy(*TRIPLE)
+    # Facts that hold in the last state have no end: null, as in every stream table.
     ends = fn.when(fn.col("hi") < last, fn.col("hi").cast("long") + 1)
     return facts.join(fn.broadcast(spans), ["lo", "hi"]).select(
         fn.lit(STREAM).alias("stream"),
@@ -134,6 +135,7 @@ def due(
     Every fact gets the states in which it holds, closure and answers follow over intervals, and only changes after
     state 0 are collected. ValueError names a part of a query that Spark does not evaluate.
     """
+    # State 0 is that of the base load, so the number of a state's publication is at the state's place.
     numbers = [0, *(publication.number for publication in in_order(configuration.sequence(), order))]
     tell("closure")
     facts = kept(standing(spark, configuration, order))
@@ -180,10 +182,12 @@ def _moved(
         spark, state_stream(facts, count), state_reports(count), shape.form, many=1, means=ContentChoices(known=profile)
     )
     names = [f"t{index}" for index in range(len(moved.columns) - 2)]
+    # Report 0 is the answer over the base load, which nobody is notified of.
     changed = moved.toDF("report", "net", *names).filter("report > 0")
     if shape.value is not None:
         values = pa.table({"value": list(shape.channels), "channel": list(shape.channels.values())})
         changed = changed.join(fn.broadcast(spark.createDataFrame(values)), fn.col(names[-1]) == fn.col("value"))
+        # Several channels may have the same constant, and each receives the row.
         changed = changed.withColumn("channel", fn.explode("channel")).drop("value", names[-1])
     else:
         changed = changed.withColumn("channel", fn.lit(shape.channels[""][0]))

@@ -245,6 +245,7 @@ class _FullClosure:
         wanted = self.request.channels - len(self.world.queries)
         if wanted <= 0:
             return []
+        # Queries without a constant that could be another one have no channels alike.
         shapes = {query.name: shape for query in self.world.queries if (shape := varied(query.form)) is not None}
         offered = {}
         for channel in self.world.queries:

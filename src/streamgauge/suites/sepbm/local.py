@@ -49,6 +49,7 @@ class LocalData:
 
     def __init__(self, facts: Sequence[Triple], rules: Rules) -> None:
         self._facts = tuple(dict.fromkeys(facts))
+        # With a single state: the closure by states is the plain closure where every fact has the same bit.
         closed = closure_of_states(rules, dict.fromkeys(self._facts, 1), 1)
         self._dataset = _dataset(closed)
         self.explicit, self.closure = len(self._facts), len(closed)
@@ -103,6 +104,7 @@ class LocalRows:
 
 
 def _drawn(terms: set[Term], seed: int, name: str, limit: int) -> list[Term]:
+    # Sorted first, as the order of a set differs from process to process, and bits are drawn for the list.
     listed = sorted(terms)
     drawn = zip(text_bits(seed, f"sepbm {name}", listed).tolist(), listed, strict=True)
     return [term for _, term in sorted(drawn)[:limit]]
@@ -114,6 +116,7 @@ def due_in_memory(configuration: Configuration, order: Sequence[int] = ()) -> li
     numbers = [0, *(publication.number for publication in publications)]
     base, last = dict.fromkeys(configuration.base()), len(publications)
     touched = {triple for publication in publications for triple in (*publication.added, *publication.removed)}
+    # Facts that no publication touches hold in all states, and need no spans.
     facts = dict.fromkeys((triple for triple in base if triple not in touched), _mask(0, last))
     for triple, listed in spans(publications, [triple for triple in base if triple in touched]).items():
         facts[triple] = sum(_mask(*span) for span in listed)
@@ -140,6 +143,8 @@ def _flips(mask: int, last: int) -> Iterator[tuple[int, bool]]:
 
     A bit of ``mask ^ (mask << 1)`` is set where a state differs from the one before it.
     """
+    # Worked example: a row in the states 2 and 3 of 0 to 5 is 0b001100. Shifted it is 0b011000, their difference
+    # 0b010100: added in state 2 and removed in state 4.
     changed = (mask ^ (mask << 1)) & _mask(1, last) if last else 0
     while changed:
         state = (changed & -changed).bit_length() - 1
@@ -301,6 +306,7 @@ def answers(rules: Rules, facts: Iterable[Triple], queries: Mapping[str, Snapsho
 def closed(rules: Rules, facts: Iterable[Triple]) -> IndexedGraph:
     """The closure of facts as a graph, naively: all rules on all facts until the fixpoint."""
     graph, size = IndexedGraph(facts), -1
+    # Until a round adds nothing; each fact is in the graph once, so the size shows every addition.
     while len(graph.triples) != size:
         size = len(graph.triples)
         for rule in rules.rules:
