@@ -9,14 +9,16 @@ from hypothesis import strategies as st
 
 from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import CQL, R2S, Counting, Report, Semantics
+from streamgauge.model.report import DueReport
+from streamgauge.model.semantics import CQL, R2S, Changes, Counting, Report, Semantics
 from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.arrivals import origins
-from streamgauge.semantics.definition import CAME, WENT, expected
+from streamgauge.semantics.arrivals import Arrival, origins, triples
+from streamgauge.semantics.definition import CAME, WENT, expected, selected
 from streamgauge.semantics.profiles import PROFILES, RSPQL
 from streamgauge.semantics.refusal import OutOfOrderError
 from streamgauge.suites.conformance.cases import load
+from tests.examples import examples
 from tests.notation import STREAM, stream
 
 CASES = load()
@@ -127,3 +129,38 @@ def test_the_column_of_signs_has_a_name_that_no_variable_has():
     assert first.variables == second.variables == ("s", "±")
     assert first.rows == (("<urn:a>", CAME),)
     assert set(second.rows) == {("<urn:a>", WENT), ("<urn:c>", CAME)}
+
+
+STRATEGIES = [
+    {Report.NON_EMPTY, Report.WINDOW_CLOSE},
+    {Report.CONTENT_CHANGE},
+    {Report.CONTENT_CHANGE, Report.NON_EMPTY},
+    {Report.CONTENT_CHANGE, Report.WINDOW_CLOSE},
+]
+
+
+@examples(200, 5000)
+@given(st.data())
+def test_contents_are_compared_as_whole_sets_or_bags(data):
+    """What is kept up to date by arrivals, beside whole contents that are compared with one another."""
+    semantics = replace(
+        RSPQL,
+        report=frozenset(data.draw(st.sampled_from(STRATEGIES))),
+        content=data.draw(st.sampled_from([Counting.SET, Counting.BAG])),
+        changes=data.draw(st.sampled_from(Changes)),
+    )
+    triple = st.sampled_from([(f"<urn:{name}>", "<urn:p>", "<urn:o>") for name in "abc"])
+    held = st.builds(Arrival, st.just(STREAM), st.integers(0, 9), st.none(), st.lists(triple, max_size=3).map(tuple))
+    arrived = data.draw(st.lists(held, max_size=6))
+    content = st.lists(st.sampled_from(range(len(arrived))), unique=True) if arrived else st.just([])
+    windows = st.tuples(*[content.map(lambda places: tuple(arrived[place] for place in sorted(places)))] * 2)
+    looked = [(DueReport(at, ()), contents) for at, contents in enumerate(data.draw(st.lists(windows, max_size=6)))]
+    wanted, before = [], Counter()
+    for due, contents in looked:
+        now = triples(contents, semantics.content)
+        differs = bool(now - before) or (semantics.changes is Changes.BOTH and now != before)
+        empty = Report.NON_EMPTY in semantics.report and not now
+        if not empty and (differs or Report.CONTENT_CHANGE not in semantics.report):
+            wanted.append((due, contents))
+        before = now
+    assert list(selected(looked, semantics)) == wanted

@@ -13,7 +13,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Changes, Counting, Report, Semantics
 from streamgauge.model.terms import Row, Triple
-from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, arrived_triples, content, size, triples
+from streamgauge.semantics.arrivals import Contents, Head, admit, arrivals, arrived_triples, content, size
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Loaded, snapshot_under
@@ -158,7 +158,7 @@ def selected(
     looked: Iterable[tuple[DueReport, Contents]], semantics: Semantics
 ) -> Iterator[tuple[DueReport, Contents]]:
     """The candidates, in order, whose contents satisfy the strategies about content; before the first is nothing."""
-    before: Counter[tuple[int, Triple]] = Counter()
+    held_triples = _HeldTriples(semantics.content)
     for candidate, contents in looked:
         # Updates compare no contents: an element is reported when it comes, even if its triples were there before.
         if semantics.content is Counting.UPDATES:
@@ -168,15 +168,50 @@ def selected(
         if not semantics.report & {Report.NON_EMPTY, Report.CONTENT_CHANGE}:
             yield candidate, contents
             continue
-        now = triples(contents, semantics.content)
-        if _reports(before, now, semantics):
+        entered, left = held_triples.move(contents)
+        if Report.NON_EMPTY in semantics.report and not held_triples.any:
+            continue
+        if Report.CONTENT_CHANGE not in semantics.report or entered or (left and semantics.changes is Changes.BOTH):
             yield candidate, contents
-        before = now
 
 
-def _reports(before: Counter[tuple[int, Triple]], now: Counter[tuple[int, Triple]], semantics: Semantics) -> bool:
-    if Report.NON_EMPTY in semantics.report and not now:
-        return False
-    if Report.CONTENT_CHANGE not in semantics.report:
-        return True
-    return bool(now - before) or (semantics.changes is Changes.BOTH and now != before)
+class _HeldTriples:
+    """The pairs (window, triple) of one content after the other, kept up to date by the arrivals that differ.
+
+    Under content change each report has nearly the same content as the one before, so comparing whole contents took
+    most of a judgement's time.
+    """
+
+    def __init__(self, counting: Counting) -> None:
+        self._counting = counting
+        self._contents: Contents = ()
+        self._copies: Counter[tuple[int, Triple]] = Counter()
+
+    @property
+    def any(self) -> bool:
+        """Whether the content has a triple."""
+        return bool(self._copies)
+
+    def move(self, contents: Contents) -> tuple[bool, bool]:
+        """Go to the next content; whether a triple (in a bag: a copy of one) entered, and whether one left."""
+        before, self._contents = self._contents or ((),) * len(contents), contents
+        net: Counter[tuple[int, Triple]] = Counter()
+        for window, (old, new) in enumerate(zip(before, contents, strict=True)):
+            for some, others, sign in ((new, old, 1), (old, new, -1)):
+                # By identity: both contents are kept, so no other object has an arrival's identity.
+                known = set(map(id, others))
+                for arrival in (arrival for arrival in some if id(arrival) not in known):
+                    for triple in arrival.triples:
+                        net[window, triple] += sign
+        return self._apply(net)
+
+    def _apply(self, net: Counter[tuple[int, Triple]]) -> tuple[bool, bool]:
+        entered = left = False
+        for pair, change in net.items():
+            copies = self._copies.pop(pair, 0)
+            if copies + change:
+                self._copies[pair] = copies + change
+            as_set = self._counting is Counting.SET
+            entered |= change > 0 and not (as_set and copies)
+            left |= change < 0 and not (as_set and copies + change)
+        return entered, left
