@@ -40,6 +40,8 @@ def copy_readable(source: Path, to: Path) -> list[tuple[int, int]]:
         with os.fdopen(os.open(to, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, PRIVATE_FILE), "wb") as file:
             for start in range(0, size, _BLOCK):
                 length = min(_BLOCK, size - start)
+                # A block is read whole first, which is fast where nothing is wrong. Sectors are only tried where a
+                # block has failed.
                 file.write(_read(descriptor, start, length) or _pieces(descriptor, start, length, lost))
     finally:
         os.close(descriptor)
@@ -48,6 +50,7 @@ def copy_readable(source: Path, to: Path) -> list[tuple[int, int]]:
 
 def unreadable(source: Path) -> str:
     """Which bytes of a file the disk cannot read first, as a sentence; empty if it can read all."""
+    # Reading is the only test, so the copy itself goes nowhere.
     lost = copy_readable(source, Path(os.devnull))
     return f"bytes {lost[0][0]:,} to {lost[0][1]:,}: {UNREADABLE}" if lost else ""
 
@@ -59,6 +62,7 @@ def _pieces(descriptor: int, start: int, length: int, lost: list[tuple[int, int]
         piece = _read(descriptor, at, wanted)
         if piece is None:
             _note(lost, at, at + wanted)
+        # Zeros keep the offsets of everything behind the lost piece, so that readers of the copy find later records.
         data += piece or bytes(wanted)
     return bytes(data)
 
@@ -73,6 +77,7 @@ def _read(descriptor: int, start: int, length: int) -> bytes | None:
 
 
 def _note(lost: list[tuple[int, int]], start: int, end: int) -> None:
+    # Adjacent sectors are one range in the report.
     if lost and lost[-1][1] == start:
         start, _ = lost.pop()
     lost.append((start, end))
@@ -179,6 +184,7 @@ class Inspection:
 
     def note(self, where: str, what: str) -> None:
         """List a damage, or count it if the list is full."""
+        # A file of which a large part is lost may have damages by the million; the first ones say what has happened.
         if len(self.damages) < _LISTED:
             self.damages.append(Damage(where, what))
         else:
@@ -226,11 +232,14 @@ def probe(folder: Path) -> int | None:
     limit, _ = getrlimit(RLIMIT_FSIZE)
     try:
         sizes = [path.stat().st_size for path in folder.iterdir() if path.is_file()]
+        # The limit concerns each file on its own, and the probe is a small file: it would pass. So the largest file is
+        # asked instead.
         if limit != RLIM_INFINITY and max(sizes, default=0) + _PROBED > limit:
             return errno.EFBIG
         with TemporaryFile(dir=folder, prefix="probe-") as file:
             file.write(bytes(_PROBED))
             file.flush()
+            # Some file systems only allocate blocks on writing back, and report a full disk as late as here.
             os.fsync(file.fileno())
     except OSError as error:
         return error.errno
@@ -269,6 +278,8 @@ def end_with_sentence(folders: Sequence[Path], advice: str) -> None:
 
     handler = ctypes.CFUNCTYPE(None, ctypes.c_int)(end)
     _HANDLERS[:] = [handler]
+    # ``signal.signal`` would only note the signal for the interpreter's next instruction, which the thread never
+    # reaches.
     setter = ctypes.CDLL(None).signal
     setter.argtypes, setter.restype = (ctypes.c_int, ctypes.c_void_p), ctypes.c_void_p
     setter(SIGBUS, ctypes.cast(handler, ctypes.c_void_p))

@@ -144,9 +144,12 @@ class _Compiler:
         steps = [self._compiled(argument) for argument in arguments]
         if name == "BOUND":
             return _bound(steps[0])
+        # An extension is never folded nor cached, even without variables: it may read something else than its
+        # arguments.
         if name in EXTENSIONS:
             return _many(EXTENSIONS[name], steps)
         step = _function(name, call, steps)
+        # The empty solution will do, as no variable is read. 2 + 3 becomes the constant 5 here, once for a query.
         if not expression_variables(call) and is_pure(call):
             return _constant(step((), None))
         return _once(step) if call in self._repeated else step
@@ -230,6 +233,7 @@ def _one(function: Callable[[Value], Value | None], step: _Step) -> _Step:
 
 def _two(function: Callable[[Value, Value], Value | None], first: _Step, second: _Step) -> _Step:
     def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+        # The second argument is not evaluated after an error: the result is an error already.
         one = first(solution, exists)
         if one is None:
             return None
@@ -256,6 +260,8 @@ def _deciding(deciding: bool) -> Callable[[Sequence[_Step]], _Step]:
 
     def form(steps: Sequence[_Step]) -> _Step:
         def run(solution: Any, exists: ExistsTest | None) -> Value | None:
+            # For ``||``: an error and true give true, an error and false give an error, since the operand that failed
+            # might have been true. For ``&&`` likewise with true and false exchanged.
             error = False
             for step in steps:
                 truth = effective(step(solution, exists))
@@ -284,6 +290,7 @@ def _if(steps: Sequence[_Step]) -> _Step:
 
     def run(solution: Any, exists: ExistsTest | None) -> Value | None:
         truth = effective(test(solution, exists))
+        # Only the chosen branch is evaluated: an error in the other one does not matter (17.4.1.2).
         return None if truth is None else (then if truth else otherwise)(solution, exists)
 
     return run

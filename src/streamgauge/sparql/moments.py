@@ -26,6 +26,8 @@ _EXACT: Final = Context(prec=MAX_PREC, Emax=MAX_EMAX, Emin=MIN_EMIN)
 _UNZONED: Final = 14 * 3600
 """Seconds by which the implicit zone of a moment without one may differ from UTC (XML Schema 1.1, 3.3.7)."""
 
+# These patterns are the lexical spaces of XML Schema 1.1, 3.3.7 to 3.3.14, which have a year 0000: -0001 is the year
+# before it, and comes two years before 0001.
 _ZONE = r"(?P<zone>Z|[+-](?:(?:0[0-9]|1[0-3]):[0-5][0-9]|14:00))?"
 _YEAR = r"(?P<year>-?(?:[1-9][0-9]{3,}|0[0-9]{3}))"
 _MONTH, _DAY = r"(?P<month>0[1-9]|1[0-2])", r"(?P<day>0[1-9]|[12][0-9]|3[01])"
@@ -113,6 +115,7 @@ def date_time(text: str, kind: str) -> Moment | None:
     if match is None or len(text) > _MAX_CHARACTERS:
         return None
     parts = match.groupdict()
+    # A time is on 1972-12-31, --05 on 1972-05-01, ---07 on 1972-12-07. In 1972, a leap year, --02-29 is a day as well.
     clock, monthly = kind == "time", kind in ("gMonth", "gYearMonth", "gYear")
     year = int(parts.get("year") or 1972)
     month = int(parts.get("month") or (1 if monthly else 12))
@@ -124,6 +127,7 @@ def date_time(text: str, kind: str) -> Moment | None:
 
 def _seconds(parts: dict[str, str | None], clock: bool) -> Decimal:
     if parts.get("midnight"):
+        # 24:00:00 is the first instant of the next day; a time of day has no next day, and wraps around to 00:00:00.
         return Decimal(0 if clock else DAY)
     if parts.get("hour") is None:
         return Decimal(0)
@@ -135,6 +139,7 @@ def _seconds(parts: dict[str, str | None], clock: bool) -> Decimal:
 def _zone(text: str | None) -> int | None:
     if text is None or text == "Z":
         return None if text is None else 0
+    # -05:30 is 5 hours and 30 minutes west: the sign belongs to the minutes, too.
     minutes = int(text[1:3]) * 60 + int(text[4:])
     return -minutes if text[0] == "-" else minutes
 
@@ -166,6 +171,7 @@ def compare(left: Moment, right: Moment) -> int | None:
     noon in UTC is 24 hours away, and later in any zone.
     """
     apart = _EXACT.subtract(utc(left), utc(right))
+    # Two moments without zones are in the same unknown one, which cancels out.
     if (left.zone is None) is (right.zone is None):
         return _sign(apart)
     return _sign(apart) if abs(apart) > _UNZONED else None
@@ -183,8 +189,11 @@ def later(at: Moment, by: Duration) -> Moment:
     local = at.local
     if by.months:
         now = fields(at)
+        # The months are counted from 0, and so is the result of divmod: 2024-01-31 and one month is (2024, 1), whose
+        # 31st day is clamped to 2024-02-29.
         year, month = divmod(now.year * 12 + now.month - 1 + by.months, 12)
         day = min(now.day, days_in(year, month + 1))
+        # Only the days between the two dates are added, so that the time of day keeps all its digits.
         moved = (day_number(year, month + 1, day) - day_number(now.year, now.month, now.day)) * DAY
         local = _EXACT.add(local, Decimal(moved))
     return Moment(_EXACT.add(local, by.seconds), at.zone)
@@ -219,6 +228,8 @@ def compare_durations(left: Duration, right: Duration) -> int | None:
         return 0
     if left.months == right.months:
         return _sign(_EXACT.subtract(left.seconds, right.seconds))
+    # The standard names these four dates, which are followed by months of different lengths: 1697-02-01 by one of 28
+    # days, 1903-07-01 by two of 31.
     signs = {compare(later(mark, left), later(mark, right)) for mark in _MARKS}
     return signs.pop() if len(signs) == 1 else None
 
@@ -240,6 +251,7 @@ def read_duration(text: str, kind: str) -> Duration | None:
 
 def write_duration(duration: Duration, kind: str) -> str:
     """The canonical form: years, months below 12, days, hours, minutes and seconds (XML Schema 1.1, E.2)."""
+    # Each type has its own zero: P0M has no days, PT0S no months. A duration of no kind in particular gets PT0S.
     if not duration.months and not duration.seconds:
         return "P0M" if kind == "yearMonthDuration" else "PT0S"
     sign = "-" if duration.months < 0 or duration.seconds < 0 else ""
@@ -288,6 +300,7 @@ def write_date_time(at: Moment, kind: str) -> str:
 
 def write_zone(zone: int | None) -> str:
     """``Z``, ``+01:00``, or an empty string without a zone."""
+    # The canonical form of +00:00 is Z.
     if not zone:
         return "" if zone is None else "Z"
     return f"{'-' if zone < 0 else '+'}{abs(zone) // 60:02d}:{abs(zone) % 60:02d}"

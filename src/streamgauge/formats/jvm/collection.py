@@ -116,6 +116,7 @@ def _copy_sources(source: Path, target: Path) -> None:
     """Copy the files of a clone, without its history and build output."""
 
     def left_out(_folder: str, names: list[str]) -> set[str]:
+        # Only beside a pom.xml: elsewhere a folder may be named ``target`` and hold sources, as a package would.
         return {".git", "target"} & set(names) if "pom.xml" in names else set()
 
     try:
@@ -129,6 +130,7 @@ def _copy_sources(source: Path, target: Path) -> None:
 
 def _omit(file: Path, line: str) -> None:
     if file.is_file():
+        # In bytes: the encoding of a foreign source file is not known, and line ends stay as they are.
         kept = [entry for entry in file.read_bytes().splitlines(keepends=True) if entry.strip() != line.encode()]
         file.write_bytes(b"".join(kept))
 
@@ -149,6 +151,7 @@ def _run(command: Sequence[str], copy: Path, order: MavenBuild, tell: Tell) -> N
             start_new_session=True,
         )
         over = Event()
+        # The limit holds even while Maven is silent: ``_follow`` is blocked reading its output then.
         late = Timer(order.limit_s, _end, (process, over))
         late.start()
         try:
@@ -205,6 +208,7 @@ def _failure(order: MavenBuild, reason: str, advice: str) -> str:
 
 def _reason(output: Sequence[str]) -> str:
     """The first error with a reason."""
+    # Maven's first error line is often a mere heading.
     errors = (line.strip() for line in output if line.strip() and not line.startswith("COMPILATION ERROR"))
     return next(errors, output[0])[:_SHOWN]
 

@@ -69,6 +69,8 @@ class Property:
 
     def backward(self) -> dict[Term, Terms]:
         """The index from objects to subjects, built on demand and maintained."""
+        # No index is built for queries that never look from objects to subjects; it would take as much memory again as
+        # the facts.
         if self.into is None:
             self.into = {}
             for subject, ends in self.out.items():
@@ -149,6 +151,7 @@ class Facts:
 
     def subjects(self) -> dict[Term, None]:
         """All subjects of triples."""
+        # A dict rather than a set, whose order would differ from run to run: texts are hashed with a random seed.
         subjects: dict[Term, None] = {}
         for property_ in self.properties.values():
             subjects.update(dict.fromkeys(property_.out))
@@ -209,6 +212,7 @@ def _add(index: dict[Term, Terms], key: Term, term: Term) -> None:
 def _remove(index: dict[Term, Terms], key: Term, term: Term) -> None:
     before = index[key]
     if len(before) == 1:
+        # Keys without terms are deleted: ``subjects`` counts on it.
         del index[key]
     elif before.__class__ is set:
         before.remove(term)

@@ -253,6 +253,8 @@ class FactJoins:
         known = sum(isinstance(node, str) or node.name in bound for node in (pattern.subject, pattern.object))
         joins = sum(isinstance(node, Var) and node.name in bound for node in nodes_of(pattern))
         state = 2 if not open_ else 1 if joins else 0
+        # The greatest tuple wins: no open variable at all, then a pattern with a bound one, then few open variables,
+        # few facts to expect, many known ends, and a small class or property.
         several = self._several(pattern, open_) if state == 1 else 0.0
         return state, -len(open_), -several, known, -self._size(pattern)
 
@@ -267,6 +269,7 @@ class FactJoins:
             return max(1.0, len(kind.out) / (len(kind.into) or 1))
         estimate = self._objects.get(kind)
         if estimate is None:
+            # The first subjects of the dict are as good as any sample, and cost no pass over all of them.
             some = min(_SAMPLE, len(kind.out))
             estimate = self._objects[kind] = sum(map(len, islice(kind.out.values(), some))) / some if some else 1.0
         return estimate
@@ -276,6 +279,7 @@ class FactJoins:
             return len(self.facts.class_of(pattern.object).members)
         if isinstance(pattern.predicate, str) and pattern.predicate != RDF_TYPE:
             return len(self.facts.property_of(pattern.predicate).out)
+        # A pattern of any predicate reads all facts, so it comes last.
         return 1 << 40
 
 
@@ -295,6 +299,8 @@ class _FactJoin(PatternJoin):
     def test(self) -> None:
         """Bind the keys once they are known, then test the conditions."""
         if not self.told and all(name in self.where for name in self.finish.keys):
+            # ``bound`` may end the search because no subscription wants these values, which has to be tested once:
+            # deeper in the nested loops the keys stay the same.
             self.told = True
             self.finish.bound(self.module, self.where)
         super().test()
@@ -337,6 +343,8 @@ class _FactJoin(PatternJoin):
                 # read.
                 self.looked(f"len({out})")
                 module.add(Scan(f"{one}, {values}", f"{out}.items()"))
+                # ``?x :p ?x``: both ends are the same variable, so that membership is tested rather than a second loop
+                # opened.
                 if subject == end:
                     self.looked(f"len({values})")
                     module.add(Probe(values, one))

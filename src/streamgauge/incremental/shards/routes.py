@@ -49,12 +49,14 @@ class _Dictionary:
         """Add terms to the numbering."""
         self.texts += texts.to_pylist()
         if (more := len(self.texts) - len(self._route)) > 0:
+            # The arrays at least double, so that all growth together costs as much as the last array, or less.
             fresh = _unknown(max(more, len(self._route)), np.int8)
             self._route, self._shard = (np.concatenate([column, fresh]) for column in (self._route, self._shard))
 
     def routes(self, predicates: Numbers) -> npt.NDArray[np.int8]:
         """The route of each triple by its predicate."""
         routes_ = self._route[predicates]
+        # Python code runs only for terms that were never looked up before: in the long run, for hardly any.
         if len(routes_) and routes_.min() == _UNKNOWN:
             for number in different(predicates[routes_ == _UNKNOWN]).tolist():
                 self._route[number] = self._routes.of.get(self.texts[number], self._routes.others)
@@ -76,6 +78,8 @@ def different(numbers: Numbers) -> Numbers:
     if not len(numbers):
         return numbers
     least = numbers.min()
+    # Numbers of terms are dense, so that a mask is faster than a sort: {7, 5, 7, 9} marks the places 0, 2 and 4 from 5
+    # on.
     there = np.zeros(int(numbers.max()) - int(least) + 1, np.bool_)
     there[numbers - least] = True
     present: Numbers = np.flatnonzero(there).astype(np.int32) + least
@@ -150,6 +154,7 @@ class ShardRouter:
             cells = _Cells(batch.take(pa.array(rows)), len(self._known.texts))
         keeps = self._keeps(cells)
         forced = np.zeros(len(rows), np.bool_)
+        # Rows that every shard needs even without triples: the last one, the very first one, and advances of time.
         forced[-1] = True
         forced[0] |= not self._begun
         forced |= cells.told | self._plan.every
@@ -170,6 +175,8 @@ class ShardRouter:
             # Advances have no stream and go to all.
             rows = np.flatnonzero(np.isin(cells.streams, [_UNKNOWN, *numbers]))
         if self._t0 is None:
+            # Nothing has happened before the first element: advances ahead of it are dropped, since windows have no
+            # origin yet.
             rows = rows[np.cumsum(~cells.told[rows]) > 0]
         return self._ordered(rows, cells)
 
@@ -200,6 +207,8 @@ class ShardRouter:
         if self._plan.turns is not None:
             return self._held(cells, self._plan.turns)
         routes = self._routes(cells, Route.SUBJECT)
+        # Triples alternate subject, predicate and object in one array: every third number from 0 is a subject, from 2
+        # an object.
         keys = np.where(routes == Route.OBJECT, cells.triples[2::3], cells.triples[0::3])
         own = np.full(len(routes), _UNKNOWN, np.int8)
         by_key = (routes == Route.SUBJECT) | (routes == Route.OBJECT)
@@ -227,6 +236,7 @@ class ShardRouter:
     def _part(self, cells: "_Cells", keep: Mask, forced: Mask, shard: int) -> Columns:
         """The rows of one shard, in its own numbering."""
         kept = np.flatnonzero(keep)
+        # The number of triples that each row keeps.
         sizes = np.bincount(cells.rows[kept] if len(kept) else kept, minlength=len(cells.times))
         taken = np.flatnonzero((sizes > 0) | forced)
         marked = cells.told[taken]
@@ -237,6 +247,7 @@ class ShardRouter:
         streams = np.full(len(taken), _UNKNOWN, np.int32)
         streams[~marked] = numbers[: len(named)]
         borders = np.zeros(len(taken) + 1, np.int32)
+        # The offsets of Arrow's list column: rows of 2 and 1 triples begin at 0 and 6, and end at 9.
         np.cumsum(3 * sizes[taken], out=borders[1:])
         at = pa.array(taken)
         columns = [

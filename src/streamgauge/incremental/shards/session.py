@@ -75,6 +75,7 @@ class AnswerMerger:
             return self.ticks > before
 
     def _merge(self, answers: Sequence[list[PartAnswer]]) -> None:
+        # The sort is stable: answers of one instant stay in the order of shards.
         instant = attrgetter("instant")
         for _, group in groupby(sorted(chain.from_iterable(answers), key=instant), key=instant):
             self._deliver(_joined(list(group)))
@@ -84,6 +85,7 @@ def _joined(parts: Sequence[PartAnswer]) -> PartAnswer:
     first = parts[0]
     if len(parts) == 1:
         return first
+    # Rows arrive as JSON texts, and are joined without being parsed: ``["a"]`` and ``["b"]`` become ``["a"],["b"]``.
     added = b",".join([part.added for part in parts if part.added])
     return replace(first, added=added, removed=b",".join([part.removed for part in parts if part.removed]))
 
@@ -102,6 +104,7 @@ class AnswerWriter:
         """Deliver a merged answer, row by row if that is the query's grain."""
         by_row = self._grains[part.query] is Grain.ROW
         with self._lock:
+            # The fast path: an answer of a whole report is passed on as the bytes that the shard has written.
             if self.lines is not None and not by_row:
                 self.lines(self._line(part))
                 return
@@ -174,6 +177,7 @@ class ShardGroup:
 
     def kill(self) -> None:
         """Kill all worker processes, and wait for their exit."""
+        # An output that ends now is no failure: see ``_ended``.
         self._closed = [True] * len(self._closed)
         for process in self.processes:
             process.process.kill()
@@ -210,6 +214,8 @@ class ShardGroup:
     def _answer(self, shard: int, body: bytes) -> None:
         answer = answer_of(body)
         if self._merger is None:
+            # This undoes ``_dealt``: of 5 queries on 2 shards, shard 1 has the queries 1 and 3, which it calls 0 and
+            # 1: query 1 of shard 1 is 1 * 2 + 1 = 3.
             self._writer.deliver(replace(answer, query=answer.query * len(self._closed) + shard))
         else:
             self._merger.add(shard, answer)
@@ -226,6 +232,7 @@ class ShardGroup:
         with self._lock:
             # Processes that die with the first one fail too: their errors would only hide its sentence.
             first, self.failure = self.failure is None, self.failure or error
+        # Whoever still waits for shards to be ready finds the failure rather than wait until the time limit.
         self._ready.release(len(self._closed))
         for process in self.processes if isinstance(error, PipeError) else ():
             process.process.kill()
@@ -237,6 +244,7 @@ def _error(name: str, sentence: str, shard: str) -> Exception:
     kind = _ERRORS.get(name)
     if kind is None:
         return PipeError(f"{shard} of the query failed: {name}: {sentence}")
+    # Not by the constructor: that of StreamNameError takes names, but here the sentence is complete.
     error = kind.__new__(kind)
     error.args = (sentence,)
     return error
@@ -264,6 +272,8 @@ class ShardedSession:
         self._elements = BatchWriter()
         self._over = False
         self._group = ShardGroup(tasks, merger, self._writer)
+        # The threads live as long as the session's processes. If they held the session, it would never be collected,
+        # and the finalizer below would never end the processes.
         self._group.moved = _weakly(self)
         self._finalizer = weakref.finalize(self, self._group.kill)
 
@@ -290,6 +300,8 @@ class ShardedSession:
         with self._guarded():
             self._waiting.append(element)
             self._size += len(element.added) + 1
+            # An idle worker gets the element at once, for the least delay. While workers are busy elements wait, and
+            # go out together as a batch, which costs less for each.
             if self._size >= ROWS or self._idle:
                 self._flush()
 
@@ -352,6 +364,8 @@ class ShardedSession:
 
     def _flush_when_idle(self) -> None:
         """Send waiting elements if all shards are idle."""
+        # The caller of ``push`` may hold the lock and wait for room in a queue, which this very thread makes by
+        # reading answers. An unbounded wait would be a deadlock.
         if self._waiting and self._idle and self._sending.acquire(timeout=FLUSH_S):
             try:
                 if self._idle and self._group.failure is None and not self._over:

@@ -202,6 +202,7 @@ class TableJudging:
     run: Run
     named: NamedAnswers | None
     rules: JudgingRules
+    # Arrivals by the t0 on which they depend; ``None`` if they do not depend on it.
     known: dict[int | None, Arrivals] = field(default_factory=dict)
 
     def score(self, t0: int) -> Scored:
@@ -283,6 +284,7 @@ class TableJudging:
         expected = rows.join(fn.broadcast(places), _UNIT).groupBy("place", _ROW).agg(fn.count("*").alias(_EXPECTED))
         received = self._rows.groupBy(_ANSWER, _ROW).agg(fn.count("*").alias(_ACTUAL))
         paired = expected.join(received, _ROW).filter(fn.abs(fn.col("place") - fn.col(_ANSWER)) <= band)
+        # A row that the report has three times and the answer twice is common twice.
         sums = paired.groupBy("place", _ANSWER).agg(fn.sum(fn.least(_EXPECTED, _ACTUAL)))
         return {(i, j): shared for i, j, shared in sums.collect()}
 
@@ -293,6 +295,8 @@ class TableJudging:
         met = np.zeros(len(instants), bool)
         for portion in self._portions(t0):
             due = [instant for instant in portion.due.instants if is_sent(instant, semantics)]
+            # An answer at an instant at which nothing is due can match no report under this t0: the fewer, the better
+            # it may rank.
             met |= np.isin(instants, np.array(due, np.int64))
         apart = self._number(instants[~met], self.named.places[~met])
         named = len(np.unique(instants))
@@ -369,6 +373,7 @@ class TableJudging:
         reports = [report for report, _ in kept]
         static = with_matched_static(query, semantics).static
         wanted = answers(self.session, seen, reports, query.form, static, windows=query.windows, means=means)
+        # The first column is the report's number.
         terms = fn.array(*(fn.col(f"`{name}`") for name in wanted.columns[1:])).cast("array<string>")
         rows = wanted.select(fn.col("report").cast("int").alias(_UNIT), terms.alias(_ROW))
         if self.named is not None:

@@ -259,6 +259,7 @@ class FragmentsApp:
         if len(shown.body) >= BUFFERED:
             return None
         now = self._clock()
+        # Most requests are unconditional: their whole response is made of cached bytes.
         if b"if-none-match" not in headers and b"if-modified-since" not in headers:
             self._count(dataset.name, 200, len(shown.body))
             return page_response(shown, now)
@@ -277,6 +278,7 @@ class FragmentsApp:
             reply = self._answer(scope, dict(scope["headers"]))
             if not isinstance(reply, Reply):
                 reply = await reply(self._datasets[name], scope, receive)
+        # Nobody is there to read a reply.
         except ClientDisconnect:
             return
         except tuple(REFUSALS) as error:
@@ -319,6 +321,7 @@ class FragmentsApp:
         """A page of a selection that has to be scanned, in a thread, one scan at a time."""
         headers = dict(scope["headers"])
         async with self._scans.through():
+            # A request that waited for its turn may find the scan done by the one before it.
             if dataset.lacks(selection):
                 dataset.hold(selection, await asyncio.to_thread(dataset.scanned, selection))
         return self._page(self._reading.made(dataset, self._reading.key_of(scope, headers), headers), headers)

@@ -247,6 +247,7 @@ class SeenKeys:
     def again(self, key: Hashable) -> bool:
         """Whether a key has probably been seen before; adds it."""
         place = hash(key) % _SEEN_PLACES
+        # Two keys may share a byte: then one is cached on its first request, which is harmless.
         if self._seen[place]:
             return True
         if not self._left:
@@ -331,6 +332,8 @@ class Representations:
         request = read_fragment_request(key.path, key.query, dataset.shape, key.base, dataset.largest)
         page = dataset.page(request.selection, request.number, request.limit)
         before = self._bodies.get(key)
+        # The page object itself is the proof that nothing has changed: a data set makes a new one whenever the page
+        # differs.
         if before is not None and before.page is page and before.until in (None, page.until):
             return before
         self._counts.made += 1
@@ -386,6 +389,8 @@ def encoded(
     ``identity`` is a shorter text to hash in place of the body; it must differ whenever the body differs.
     """
     coding = accepted_coding(headers) if len(body) >= MIN_CODED_SIZE else ""
+    # A strong validator differs by coding (RFC 9110, 8.8.3.3): its suffix is the name of the format, and the first
+    # letter of the coding.
     content = body if identity is None else identity
     if coding not in CODINGS:
         return body, tag(content, name), []
