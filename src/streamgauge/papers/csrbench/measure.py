@@ -87,6 +87,7 @@ class CsrbenchData:
 
     def oracle(self, engine: str, query: str, equality: Equality) -> CsrbenchOracle:
         """The oracle for an engine and a query; evaluations are shared by all engines."""
+        # Contents depend on the query alone; what differs by engine are scopes and equality.
         if query not in self._contents:
             query_ = parse(workloads.query_text(workloads.load("csrbench"), query))
             self._contents[query] = ScopeAnswers(query_, self.elements)
@@ -105,6 +106,7 @@ class CsrbenchData:
         head = self.answers / "2013-head" / f"{engine}-answer-{number}.json"
         run = self.run(engine, query, head)
         yield CsrbenchRecording(head, run, "")
+        # Rows that are sent one by one may be a relation each, or one together: both readings are tried.
         if run.header.semantics.grain is Grain.ROW:
             together = replace(run, answers=grouped(run.answers, GROUP))
             yield CsrbenchRecording(head, together, "its rows taken together by the second")

@@ -53,6 +53,7 @@ class AnswerRelation:
     def mappings(self) -> dict[Mapping, Row]:
         """The set of its solutions, each with a row; an empty relation has one empty solution."""
         mappings_ = {self.mapping(row): row for row in self.rows}
+        # So an empty relation equals another empty one, and no other: its only solution binds nothing.
         return mappings_ or {("terms", ()): ()}
 
     def mapping(self, row: Row) -> Mapping:
@@ -60,6 +61,7 @@ class AnswerRelation:
         terms = sorted((name, _bound(name, term)) for name, term in zip(self.variables, row, strict=True))
         values = [(name, term, number(term)) for name, term in terms]
         numbers = tuple((name, value) for name, _, value in values if value is not None)
+        # The other terms of the solution are dropped here: the oracle's code compares the numbers alone.
         if numbers and self.equality is Equality.NUMBERS:
             return "numbers", numbers
         return "terms", tuple((name, term if value is None else value) for name, term, value in values)
@@ -98,9 +100,11 @@ class ScopeAnswers:
 
     def over(self, start: int, end: int) -> AnswerRelation | None:
         """The answer over [start, end) in ms; ``None`` for an empty scope without static data."""
+        # (start,) sorts before every (start, triples): the graphs of ``start`` are included, those of ``end`` are not.
         first, last = bisect_left(self._graphs, (start,)), bisect_left(self._graphs, (end,))
         if first >= last and not self.query.static:
             return None
+        # Scopes of different t0 with the same graphs have the same answer, so the key is the range of graphs.
         if (first, last) not in self._known:
             content = {triple for _, triples in self._graphs[first:last] for triple in triples}
             rows = self._answering.rows(content)
@@ -125,6 +129,7 @@ class CsrbenchOracle:
     def candidates(self) -> range:
         """The candidates for t0, ms: both ends of the first window."""
         first = self._semantics.t0
+        # The stop is one beyond, so that both ends of the first window are candidates.
         return range(first, first + self._window.size + 1, self._unit)
 
     def output(self, t0: int) -> tuple[AnswerRelation, ...]:
@@ -165,6 +170,8 @@ def closing(window: Window, t0: int) -> Iterator[tuple[int, int]]:
     """Window close: the scope of the first full window, then one per slide."""
     clock = t0
     while True:
+        # Up to the first full window the clock jumps by a size, then by slides: with t0 = 0, size 4 and slide 2 the
+        # scopes are [0, 4), [2, 6), [4, 8).
         clock += window.size if clock < window.size else window.slide
         yield max(0, clock - window.size), clock
 
@@ -173,6 +180,7 @@ def changing(window: Window, t0: int, times: Sequence[int], unit: int) -> Iterat
     """Content change: a scope at each time after t0, but not at t0; its start moves by slides."""
     for time in times:
         if time > t0:
+            # With size 4, slide 2 and t0 = 0, time 3 has the start 0, time 4 the start 2, time 6 the start 4.
             slides = max(0, (time - t0 - window.size) // window.slide + 1)
             yield max(t0, t0 + slides * window.slide), time + unit
 
@@ -237,6 +245,7 @@ def place(output: Sequence[AnswerRelation], recorded: Sequence[AnswerRelation], 
             return Placing(t0, offset, len(want), contained=True)
     # Not contained: the best placing only serves to show what differs.
     best = Placing(t0, 0, 0, contained=False)
+    # From the last recorded relation on the first expected one to the first recorded on the last expected.
     for offset in range(1 - len(want), len(have)):
         over = range(max(0, -offset), min(len(want), len(have) - offset))
         equal = sum(have[offset + i] == want[i] for i in over)

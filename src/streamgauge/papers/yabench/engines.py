@@ -164,6 +164,7 @@ def _csrbench(yabench_runs: YabenchRuns) -> Iterator[PageSection]:
 
 
 def _cell(yabench_runs: YabenchRuns, done: TrialOutcome) -> TableLine:
+    # The cell of most runs, as the paper gives one for each query; all others are counted beside it.
     counted = Counter(kept.outcome for kept in done.runs if kept.outcome is not None)
     ours_is = counted.most_common(1)[0][0]
     outcome_text = None
@@ -347,6 +348,7 @@ def paragraph(done: TrialOutcome, published: PublishedLines, memory: Sequence[fl
 def _shares(
     what: str, mine: PublishedLines, theirs: PublishedLines, value: Callable[[OracleLine], float]
 ) -> Iterator[str]:
+    # A run that ends early has fewer windows; only the common ones are compared.
     pairs = zip(mine.medians(value), theirs.medians(value), strict=False)
     shares = [
         f"W{number} {percent(own)} here, {percent(their)} published"
@@ -359,6 +361,7 @@ def _shares(
 
 def _delays(mine: PublishedLines, theirs: PublishedLines) -> Iterator[str]:
     own, their = (median(published.medians(lambda line: line.delay)) for published in (mine, theirs))
+    # At least 1 ms each: of delays near 0, and of negative ones, the ratio says nothing.
     low, high = sorted((max(1.0, own), max(1.0, their)))
     if high > FACTOR * low and high - low > LEAST_MS:
         yield f"the median delay of a window is {duration(own)} here, {duration(their)} published"
@@ -372,6 +375,7 @@ def greatest_memory(done: TrialOutcome) -> float:
 
 def _memory(done: TrialOutcome, published: Sequence[float]) -> Iterator[str]:
     own, their = greatest_memory(done), max(published, default=0.0)
+    # A side without samples has 0 and is not compared.
     if own and their and max(own, their) > MEMORY_FACTOR * min(own, their):
         yield f"memory reaches {own:,.0f} MiB here, {their:,.0f} MiB published"
 
@@ -382,6 +386,7 @@ def _why_shares(done: TrialOutcome) -> str:
     precision, recall = (percent(median(values)) for values in zip(
         *((kept.precision, kept.recall) for kept in done.runs), strict=True
     ))  # fmt: skip
+    # ``live`` gets an element whole, so its windows cannot split an observation as those of C-SPARQL do.
     torn = f" {TORN}" if done.side.published == "csparql" and done.side.engine != "live" else ""
     if right == len(done.runs):
         return (

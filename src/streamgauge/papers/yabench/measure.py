@@ -88,6 +88,7 @@ class ResultFiles:
         files = [
             file
             for file in sorted(self.folder(number, engine).glob("ORACLE_*"))
+            # ORACLE_small1 to ORACLE_small10 are the runs of ``small``.
             if file.name.removeprefix("ORACLE_").rstrip("0123456789") == load
         ]
         if not files:
@@ -195,6 +196,7 @@ def changing(experiment: YabenchExperiment, stream: Path, means: Means, inputs: 
     reports = expected_reports(query, YABENCH_CHANGE, stream, means, advance_to=experiment.duration)
     rows: Counter[int] = Counter()
     for report in reports:
+        # The slide that ends at the instant or next after it, from 0: 5000 ms is in slide 0, 5001 ms in slide 1.
         rows[max(0, -(-report.due.instant // SIZE) - 1)] += len(report.rows)
     return [(rows[number], size) for number, size in enumerate(inputs[: max(rows) + 1])]
 
@@ -210,6 +212,7 @@ def compared(load: str, published: PublishedLines, ours: Sizes) -> Iterator[Tabl
             " or ".join(f"{value:,}" for value in sorted(set(side))) for side in zip(*published_sizes, strict=True)
         )
         cells = (load, f"{window + 1}", f"{len(published_sizes)}", rows, f"{mine[0]:,}", triples, f"{mine[1]:,}")
+        # All files have to agree with each other, too.
         yield TableLine(cells, set(published_sizes) == {mine})
 
 
@@ -249,6 +252,8 @@ def _correct(results: ResultFiles) -> Iterator[ComparedClaim]:
     for load in ("medium", "big"):
         published = results.lines(1, "csparql", load)
         columns = [published.column(lambda line: line.recall, i) for i in range(published.windows)]
+        # Negative width as the key: the two windows of the largest spread come first, then they are put in order of
+        # time.
         widest = sorted(sorted(range(published.windows), key=lambda i: min(columns[i]) - max(columns[i]))[:2])
         text = ", ".join(f"W{i + 1} ({percent_of(columns[i])})" for i in widest)
         yield claims_["csparql_spread"].beside([f"W{i + 1}" for i in widest], text, load=load)

@@ -50,6 +50,8 @@ class InputReader:
 
     def window(self, start: int, end: int) -> OracleWindow | None:
         """The content of the next window, read up to its end; ``None`` after the stream's last triple."""
+        # What was read ahead is kept here however late it is, even beyond ``end``: it is then in this window's
+        # content.
         self._content = [timed for timed in self._content if timed[0] >= start]
         begin = self._at
         while self._at < len(self._stream) and self._stream[self._at][0] <= end:
@@ -116,6 +118,7 @@ class InputReader:
     def _keep(self, triples: Iterable[Timed]) -> None:
         """Insert triples into the sorted buffer without duplicates; they come nearly sorted."""
         for timed in triples:
+            # Windows overlap, so that a triple comes once for each window that it is in.
             if timed not in self._held:
                 self._held.add(timed)
                 insort(self._buffer, timed)
@@ -209,6 +212,7 @@ class OracleWriter:
     def add(self, record: OracleLine) -> None:
         """Add a record; if it is of a later window, the previous records are written as a line."""
         number = self.number(record.end)
+        # The first record opens no new line, even if it is of a later window: empty lines lead up to it.
         if number == self._number or self._first:
             self._records.append(record)
             self._empty(self._number, number)
@@ -221,6 +225,7 @@ class OracleWriter:
 
     def number(self, end: int) -> int:
         """The smallest n >= 0 with (n + 1) slides at or after ``end``."""
+        # With a slide of 5 s, the ends 1 to 5000 ms are of window 0, 5001 ms is of window 1.
         return max(0, -(-end // self.slide) - 1)
 
     def flush(self) -> list[OracleLine]:
@@ -237,9 +242,12 @@ class OracleWriter:
             )
         for number in range(begin, end):
             start = number * self.slide
+            # An empty window without an answer is right: precision and recall are 1.
             self.lines.append(OracleLine(1.0, 1.0, 0, 0, 0, start, start + self.size, 0))
 
     def _merged(self, records: Sequence[OracleLine]) -> OracleLine:
+        # Absent delays are -1 (``UNSET``). Negative ones, of answers that came before the window's end, are dropped as
+        # well.
         delays = [record.delay for record in records if record.delay > 0]
         start = min(record.start for record in records)
         return OracleLine(

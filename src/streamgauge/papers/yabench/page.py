@@ -74,6 +74,8 @@ def boxes(
         if (values := lines.column(value, window))
     ]
     if placed:
+        # By number: as texts, W10 would come before W2. The sort is stable, so that series keep their order within a
+        # window.
         placed.sort(key=lambda one: int(one.x[1:]))
         chart = partial(charts.boxes, placed, ChartAxis("window"), axis)
         yield figure(drawing, title, chart, tuple(shown), "Whiskers: lowest and highest run; box: quartiles.", WIDE)
@@ -194,6 +196,7 @@ def _joined(report: ExpectedReport) -> Callable[[Row], tuple[bool, int]]:
 
     def key(row: Row) -> tuple[bool, int]:
         left, right = (_time(row[place] or "") for place in (first, second))
+        # False sorts before True: rows with the new observation as ?ob1, which has the later time, come first.
         return left < right, min(left, right)
 
     return key
@@ -309,7 +312,9 @@ def _compared(results: ResultFiles, ours: Lines, engine: str, mode: str) -> Iter
     (published,) = results.lines(4, engine, mode).files.values()
     for place, line in enumerate(published):
         mine = ours[engine, mode][place] if place < len(ours[engine, mode]) else None
+        # These published lines cannot come from any run (published.toml), so they are shown but not counted.
         edited = (engine, mode, place) in _HAND_EDITED
+        # The simulation has no delays of its own.
         same = mine is not None and _without_delay(line) == _without_delay(mine)
         beside = [cell for pair in zip(cells(line), cells(mine), strict=True) for cell in pair]
         yield TableLine((NAMES[engine], mode, f"{place + 1}", *beside), None if edited else same)

@@ -64,6 +64,8 @@ class _PlainComparator(_Comparator):
         previous: tuple[Solution, ...] | None = None
         slides = 0
         while (time := self._reader.next_time()) is not None:
+            # The first window that still contains ``time``: with 5 s each, 5000 ms is in [0, 5000], 5001 ms in [5000,
+            # 10000].
             while slides * self._window.slide + self._window.size < time:
                 slides += 1
             start = slides * self._window.slide
@@ -88,6 +90,7 @@ class _PlainComparator(_Comparator):
         while match_.kept is not None and not match_.matched and not self._single:
             following = self._reports.next()
             match_ = self._match(content, expected, following) if following else _UnmatchedReport()
+        # This is one of its slips: a report that matches nothing is lost unless an earlier one has matched.
         self._kept = match_.kept if match_.matched else None
 
     def _match(self, content: OracleWindow, expected: list[Solution], report: EngineReport) -> _UnmatchedReport:
@@ -103,6 +106,7 @@ class _PlainComparator(_Comparator):
             expected.remove(report.rows[0])
             delay = report.end - content.end
             self._out.add(OracleLine(1.0, 1.0, 1, 1, len(content.triples), content.start, content.end, delay, 1))
+            # No report is taken beyond the last expected row: it belongs to the next time.
             following = self._reports.next() if expected else None
             if following is None:
                 self._unsaid(content, expected)
@@ -155,12 +159,14 @@ class _GraciousComparator(_Comparator):
         while (time := self._reader.next_time()) is not None:
             while slides * self._window.slide + self._window.size < time:
                 slides += 1
+            # The slide back at which gracious mode begins.
             slides = max(0, slides - 1)
             content = self._reader.window(slides * self._window.slide, time)
             if not is_empty(self._current):
                 self._previous = self._current
             if content:
                 self._fit(content)
+        # Reports were only looked at by index so far. Those taken are skipped, and what is left is surplus.
         for _ in range(self._at):
             self._reports.next()
         left_over(self._out, self._reports)
@@ -179,6 +185,7 @@ class _GraciousComparator(_Comparator):
             if not tried.expected:
                 self._matched(content, tried)
                 return
+            # Going back would try the same content with the same reports, over and over.
             if back and tried.ended:
                 raise RefusedError(f"YABench's oracle never ends: at {content.end} ms too few reports are left")
             back = back or (partly is not None and not tried.matched)
@@ -288,6 +295,7 @@ def _refuse_size(stream: Sequence[Timed], size: int) -> None:
     """Refuse runs of days: YABench's own oracle never finished its big content-change runs."""
     times = {time for time, _ in stream}
     span = max(times, default=0) - min(times, default=0) + 1
+    # At each time the window has this share of the stream's triples, if they come evenly.
     looked = len(times) * len(stream) * min(1.0, size / span)
     if looked > MAX_TRIPLES:
         raise RefusedError(
@@ -302,6 +310,8 @@ def _declared(number: int, line: OracleLine, run: Run) -> tuple[int, int]:
     if Report.WINDOW_CLOSE in run.header.semantics.report:
         end = (number + 1) * window.slide
         return max(0, end - window.size), end
+    # ``-((a - b) // c)`` is (b - a) / c rounded up: with 5 s each, a line that ends at 5000 ms begins at 0, one that
+    # ends at 5001 ms at 5000.
     slides = max(0, -((window.size - line.end) // window.slide))
     return slides * window.slide, line.end
 
@@ -338,6 +348,7 @@ class BagScore:
     @staticmethod
     def of(expected: Sequence[Solution], actual: Sequence[Solution]) -> "BagScore":
         """The score of actual rows against expected rows."""
+        # The intersection of bags: the smaller count of each row.
         common = (Counter(expected) & Counter(actual)).total()
         return BagScore(ratio(common, len(actual), len(expected)), ratio(common, len(expected), len(actual)), common)
 
@@ -372,6 +383,7 @@ class _CloseComparator(_Comparator):
     def _start(self, report: EngineReport, content: OracleWindow, start: int, best: BagScore) -> tuple[int, BagScore]:
         """Move the start right from time to time while recall does not fall."""
         if best.recall < 1:
+            # From the first time on, the content is what it is already.
             for time in sorted({time for time, _ in content.triples})[1:]:
                 score = BagScore.of(self._ask(self._reader.from_buffer(time)), report.rows)
                 if score.recall < best.recall:
@@ -383,6 +395,7 @@ class _CloseComparator(_Comparator):
 
     def _end(self, report: EngineReport, start: int, end: int, best: BagScore) -> tuple[int, BagScore]:
         """Then move the end right, reading on, while neither precision nor recall falls."""
+        # Surplus rows may be expected ones in a longer window.
         while best.precision < 1:
             time = self._reader.next_graph()
             content = None if time is None else self._reader.window(start, time)

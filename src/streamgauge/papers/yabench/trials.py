@@ -111,6 +111,7 @@ def _named(test: YabenchTrial, name: str) -> bool:
 def _generated() -> tuple[YabenchTrial, ...]:
     """Experiments 1 to 4, with a variant of experiment 2 small with the paper's one station."""
     trials_ = [_weather(f"E1/{load}", 1, load) for load in LOADS]
+    # Its configuration says one station, the published files are of five: both are run, and only the latter compared.
     trials_.append(replace(_weather("E2/small-1", 2, "small", stations=1), load=None))
     trials_ += [_weather(f"E2/{load}", 2, load) for load in LOADS]
     trials_ += [replace(_weather(f"E3/{load}", 3, load), load=None) for load in LOADS]
@@ -295,6 +296,7 @@ def table_cell(folder: Path, run: Run, verdict: Verdict, means: Means) -> TableO
 def _keep(file: Path, text: str) -> None:
     with stage(file) as place:
         place.write_text(text, encoding="utf-8")
+        # Another process may have kept it meanwhile; its text is the same.
         put_if_absent(place, file)
 
 
@@ -313,6 +315,7 @@ def outcome(run: Run, verdict: Verdict, stream: Path, means: Means) -> TableOneC
     header, declared = run.header, run.header.semantics
     closes = Report.WINDOW_CLOSE in declared.report
     own = replace(declared, partial_head=False) if closes and header.engine in NAMES else declared
+    # A dict drops the second semantics where it equals the first.
     for semantics in dict.fromkeys((own, replace(own, clock=Clock.APPLICATION))):
         if semantics != declared:
             verdict = judge_run(replace(run, header=replace(header, semantics=semantics)), stream, means)
@@ -337,11 +340,15 @@ def moved_on(windows: Sequence[WindowVerdict], lag: int) -> bool:
     surplus: dict[int, Counter[Row]] = {}
     for window in windows:
         lost, more = window.expected - window.true_positives, window.actual - window.true_positives
+        # Witnesses are limited in number. Where some were left out, it cannot be decided, and the cell counts as
+        # wrong.
         if not window.due or (len(window.missing), len(window.surplus)) != (lost, more):
             return False
         missing[window.index], surplus[window.index] = Counter(window.missing), Counter(window.surplus)
     last = max(missing, default=0)
     return all(
+        # With a lag of 1: what window 3 misses is what window 4 has in surplus, and window 0, with no one before it,
+        # has no surplus.
         (index + lag > last or rows == surplus[index + lag]) and (index - lag in missing or not surplus[index])
         for index, rows in missing.items()
     )

@@ -59,6 +59,7 @@ class ConformanceCase:
     @property
     def slug(self) -> str:
         """The name as a part of an address: letters a to z and digits, joined by hyphens; ``[`` is ``closed``."""
+        # "Borders [o, c)" and "Borders (o, c]" would otherwise have the same slug.
         text = self.name.lower().replace("[", " closed ").replace("]", " closed ")
         return re.sub(r"[^a-z0-9]+", "-", text).strip("-")
 
@@ -210,6 +211,8 @@ def asked(cases: Sequence[ConformanceCase], profiles: Sequence[str] | None, scal
         for profile in (OWN, *(PROFILES if profiles is None else profiles)):
             chosen = case.semantics if profile == OWN else _under(case, PROFILES[profile])
             same = (profile, case.query, case.stream, case.advance, case.semantics.lateness)
+            # Two cases with the same stream and query, which only their own semantics tell apart, are the same task
+            # under a profile.
             if chosen is not None and (profile == OWN or same not in seen) and _meaning(case, chosen):
                 seen.add(same)
                 yield _task(case, chosen, scale)
@@ -244,6 +247,7 @@ def _task(case: ConformanceCase, semantics: Semantics, scale: Scale) -> Conforma
     base = lcm(scale.unit, scale.pace) if arrival else scale.unit
     name = f"{case.name} @ {semantics.name}"
     if semantics.name == OWN:
+        # The case's own semantics is scaled with it, and no unit of a profile has to be respected.
         own = case.scaled(base)
         return ConformanceTask(name, own, own.semantics, 1.0 if arrival else None)
     # A multiple of the semantics' own unit, or its ticks would fall between the times of the case.
@@ -251,6 +255,8 @@ def _task(case: ConformanceCase, semantics: Semantics, scale: Scale) -> Conforma
     lateness = None if semantics.lateness is None else semantics.lateness * unit
     declared, scaled, slack = replace(semantics, lateness=lateness), case.scaled(unit), None
     if semantics.clock is Clock.ARRIVAL:
+        # With 200 ms a unit, windows are 100 ms longer: an arrival may be up to 100 ms late and still fall on its side
+        # of the border.
         slack = unit // 2
         scaled = scaled.widened(slack)
     return ConformanceTask(name, scaled, declared, 1.0 if arrival else None, slack)
@@ -273,6 +279,7 @@ def text(query: ContinuousQuery, dialect: str | None) -> tuple[str, str]:
 
 def _as_it_is(query: ContinuousQuery, dialect: str) -> str:
     written = print_query(query, dialect)
+    # Printing and parsing is the test: what comes back is what the engine is going to read.
     again = parse(written, dialect)
     if (again.form, again.windows) != (query.form, query.windows):
         raise ValueError(f"{dialect} rewrites this query, which certifies no engine: name its windows")

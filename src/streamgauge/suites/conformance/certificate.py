@@ -91,12 +91,14 @@ def _table(deviation: Deviation) -> str:
         value = getattr(deviation, field.name)
         if isinstance(value, tuple):
             lines += [f"{field.name} = [", *(f"  {_quoted(item)}," for item in value), "]"]
+        # An empty reason is written, too, as a reminder to fill it in; only ``flaky`` may be left out.
         elif value or field.name != "flaky":
             lines.append(f"{field.name} = {_quoted(value)}")
     return "\n".join(lines) + "\n"
 
 
 def _quoted(text: str) -> str:
+    # TOML's basic strings have the escapes of JSON.
     return json.dumps(text, ensure_ascii=False)
 
 
@@ -116,10 +118,14 @@ def updated_deviations(
     left, known = dict(explained), set(tried)
     mine: list[Explained] = []
     for old in listed:
+        # First pass: tasks stay where they are listed as long as one of their findings fits, so that an update changes
+        # little.
         stays, left = _split(left, {case for case in old.cases if case in left and _shows(old, left[case])})
         mine.append(stays)
     result = []
     for old, stays in zip(listed, mine, strict=True):
+        # Second pass: tasks that are new, or whose entry no longer fits, go to the first entry that has one of their
+        # findings.
         comes, left = _split(left, {case for case, findings in left.items() if _shows(old, findings)})
         result.append(_kept(old, stays | comes, [case for case in old.cases if case not in known]))
     # A greedy cover: the finding that explains most of the tasks left becomes the next entry.
@@ -128,6 +134,7 @@ def updated_deviations(
         finding = max(
             possible,
             key=lambda finding_: (
+                # True sorts above False: a finding that a passed task contradicts is chosen only if there is no other.
                 finding_ not in contradicted,
                 sum(finding_ in findings for findings in left.values()),
             ),

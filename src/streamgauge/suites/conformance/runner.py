@@ -180,6 +180,7 @@ def certify(
     stopped = Event()
     with ExitStack() as stack:
         for _ in range(jobs):
+            # A queue of idle programs: whichever thread takes one has it for itself.
             free.put(stack.enter_context(TaskRunner(subject, spark)))
 
         def one(task: ConformanceTask) -> ConformanceOutcome:
@@ -278,6 +279,7 @@ def in_time(tasks: PipeProgram, header: RunHeader, task: ConformanceTask) -> Run
     """The run of a task, repeated up to ``TRIES`` times while elements were handed over too late."""
     for _ in range(TRIES):
         run = tasks.record(header, task.case.stream, task_of(header))
+        # The last try counts even if it is late: the judge sees when elements were handed over.
         if task.slack is None or feeder_lateness(run)[1] <= task.slack:
             break
     return run
@@ -329,6 +331,7 @@ def contradicted(outcomes: Iterable[ConformanceOutcome], candidates: Set[str]) -
 
 
 def _has(finding: str, part: str) -> bool:
+    # A finding of two parts is "A and B", of which either side may be contradicted.
     return finding == part or finding.startswith(part + _AND) or finding.endswith(_AND + part)
 
 
@@ -341,6 +344,7 @@ def _denied(run: Run, stream: Sequence[StreamElement], findings: Set[str]) -> se
     denied: dict[str, bool] = {}
     for fault in (*search.faults, *search.fine):
         part = _general(fault.part.name)
+        # A part with several variants is denied only if every one of them would change the answers.
         if denied.get(part, True) and any(_has(finding, part) for finding in findings):
             denied[part] = not any(map(search.comes_out, search.cases((fault,))))
     return {part for part, is_so in denied.items() if is_so}
@@ -370,5 +374,6 @@ def _general(name: str) -> str:
 
 def _failed(failure: str) -> str:
     """The last line of a failure with ``n`` for numbers, so that addresses and times do not distinguish tasks."""
+    # In a trace the last line has the error, all others the places in the code.
     last = failure.strip().splitlines()[-1].strip()
     return "fails: " + _NUMBER.sub("n", last)[:160]

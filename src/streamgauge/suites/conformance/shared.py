@@ -37,6 +37,7 @@ def shared_values(
     shared, others, refuted = list[SharedValue](), tuple(passed), set[Part]()
     while len(shared) < MAX_VALUES:
         counts = Counter(part for parts in left for part in parts - refuted)
+        # Among equals the name decides, so that each run shows the same value.
         part, explained = max(counts.items(), key=lambda item: (item[1], item[0].name), default=(None, 0))
         if part is None or explained < 2:
             break
@@ -45,6 +46,7 @@ def shared_values(
             refuted.add(part)
             continue
         shared.append(SharedValue(part, explained, len(failing), contradicting))
+        # What this value explains is not counted again: the next one is to explain the rest.
         left = [parts for parts in left if part not in parts]
     return tuple(shared)
 

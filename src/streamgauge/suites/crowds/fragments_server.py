@@ -58,6 +58,7 @@ class DataSetRenewal:
 
     def _keep(self, facts: Sequence[Fact]) -> None:
         draft = FactDraft(self.dataset)
+        # By predicate, since the write interface replaces all facts that match one pattern.
         for predicate in sorted({fact.triple[1] for fact in facts}):
             draft.replace((None, predicate, None), [fact for fact in facts if fact.triple[1] == predicate])
         draft.commit()

@@ -55,6 +55,7 @@ class ScenarioRunner:
     def data(self, scenario: Scenario) -> CrowdData:
         """The scenario's data, generated if they do not exist."""
         parameters: dict[str, Any] = scenario.parameters
+        # All parameters that the data depend on are in the folder's name, so other parameters never find these data.
         label = "-".join(f"{name}={value}" for name, value in sorted(parameters.items())).replace("/", "_")
         folder = self.folder / "data" / f"{label}-beside={scenario.beside}-{scenario.seed}"
         made_once(folder, lambda place: self._make(scenario, CrowdData(place / "stream", place / "static.nt")))

@@ -163,6 +163,8 @@ def continuous(scenario: Scenario, client: int) -> tuple[ContinuousQuery, str]:
     name = "head-sign" if scenario.distinct else scenario.query
     template = workloads.query_text(workloads.load("trains"), name)
     # 18 towns and 14 platforms give 252 clients a query of their own.
+    # The town changes with each client and the platform after 18: client 0 has town 1 at platform 1, client 18 town 1
+    # at platform 2.
     town, platform = client % TOWNS + 1, client // TOWNS % PLATFORMS + 1
     values = {**WINDOWS, "TOWN": town, "PLATFORM": platform}
     text = fill(template, {name: value for name, value in values.items() if f"${{{name}}}" in template})
@@ -238,6 +240,7 @@ def history(applied: Sequence[tuple[int, Update]], stream: str, adds: bool = Fal
 
     If the server only ``adds`` facts, each has its own end, so that consecutive updates overlap.
     """
+    # The length of validity comes from the stream, its beginning from when the server has applied it.
     ends = [at + update.until - update.time for at, update in applied]
     if not adds:
         ends[:-1] = [at for at, _ in applied[1:]]
@@ -283,6 +286,7 @@ def service_findings(
     if not answer_lines:
         return Findings(updates, lambda _line: None, verdict="no answer")
     advanced = max(line["received"] - begins for line in answer_lines)
+    # Elements after the last answer had no chance to be answered.
     fed = [element for element in elements if element.time <= advanced]
     answers = {client: [line for line in answer_lines if line["client"] == client] for client in witnesses(scenario)}
     runs = {client: _judged(scenario, client, fed, own, begins) for client, own in answers.items()}
@@ -342,6 +346,7 @@ def freshness(answers: Sequence[tuple[int, int, int]], applied: Sequence[int]) -
         polls.sort()
         begun = [at for at, _ in polls]
         for change in applied:
+            # The first poll that began after the change: an earlier one may have read the data before it.
             place = bisect_right(begun, change)
             # A change before the first poll is part of the client's first answer, however slow the system is.
             if change >= begun[0] and place < len(polls):

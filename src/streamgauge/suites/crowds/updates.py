@@ -49,6 +49,7 @@ def updates(elements: Iterable[StreamElement], slack: int) -> Iterator[Update]:
         if any(element.until is None for element in together):
             raise ValueError(f"an element at {at} ms has no end: facts of a data set that is renewed need one")
         until = max(element.until or 0 for element in together)
+        # A dict drops duplicates and keeps the order of the stream.
         triples = dict.fromkeys(triple for element in together for triple in element.added)
         yield Update(at, until + slack, tuple(triples))
 
@@ -70,6 +71,7 @@ def streamed(elements: Sequence[StreamElement]) -> list[UpdateRequest]:
         UpdateRequest(
             at,
             path,
+            # The advance says that the time is complete, so that windows close without waiting for the next element.
             b"".join([*map(encode_element, group), encode_advance(at)]),
             "application/x-ndjson",
         )
@@ -83,6 +85,7 @@ def replaced(updates: Iterable[Update]) -> Iterator[UpdateRequest]:
     for update in updates:
         come = set(update.triples)
         text = f"{_data('DELETE', before - come)}{_data('INSERT', come)}"
+        # INSERT DATA has all facts, also those that are there: inserting them again has no effect.
         yield UpdateRequest(update.time, "/update", text.encode(), "application/sparql-update")
         before = come
 

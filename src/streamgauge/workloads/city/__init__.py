@@ -82,6 +82,7 @@ def static_plan(seed: int, **parameters_: object) -> TablePlan:
     if total < least:
         raise ParameterError(f"{NAME}: static_triples is {total}: these sensors need at least {least}")
     sections = [Section(1, number, _triples(kind), partial(_sensor, seed, kind)) for kind, number in sensors.items()]
+    # As many events as fill the rest; the plan cuts the last one off at the total.
     events = Section(0, ceil((total - least) / _EVENT), _EVENT, partial(_event, seed))
     return background_plan((), (*sections, events), total)
 
@@ -208,6 +209,8 @@ class SensorReadings:
         """The readings of some ids."""
         begin = 0
         for kind, number in self.sensors.items():
+            # An id within its kind is turn * number + sensor - 1: with 3 roads, the ids 0, 1, 2 are the sensors 1, 2,
+            # 3 in turn 0, and 3 is sensor 1 in turn 1.
             of = ids[(ids >= begin) & (ids < begin + number * self._turns)] - begin
             begin += number * self._turns
             if len(of):
@@ -241,9 +244,11 @@ class _Sensors:
     def traffic(self) -> list[pa.Array]:
         speed = 10 + self.below(90, "speed")
         length = 300 + draws.below(2000, self.seed, "length", self.sensor)
+        # Time in s from length in m and speed in km/h: 1,000 m at 36 km/h take 1000 * 36 // (36 * 10) = 100 s.
         return [integers(self.below(40, "vehicles")), integers(speed), integers(length * 36 // (speed * 10))]
 
     def parking(self) -> list[pa.Array]:
+        # A fifth of the draws are 10 or less and become 0: full garages are common.
         return [integers(np.maximum(0, self.below(50, "vacancies") - 10))]
 
     def pollution(self) -> list[pa.Array]:
@@ -307,6 +312,7 @@ def decimal(counts: Ints, places: int) -> pa.Array:
 
 def _decimal(count: int, places: int) -> str:
     whole, rest = divmod(count, 10**places)
+    # 12 and 5 of 100 are 12.05, and 12 and 50 are 12.5.
     number = f"{whole}.{rest:0{places}}".rstrip("0").rstrip(".")
     return f'"{number}"^^<{XSD}double>'
 

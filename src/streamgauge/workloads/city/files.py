@@ -138,6 +138,7 @@ def table(paths: Sequence[Path], interval: int, speedup: int) -> pa.Table:
     for of, number, reading in readings:
         turn, turns[of, number] = turns[of, number], turns[of, number] + 1
         time = turn * interval if reading.time is None else (reading.time - begin) // speedup
+        # Padded with nulls, as all kinds of sensors share the columns.
         seen = (*reading.seen, *(None for _ in range(len(SEEN) - len(reading.seen))))
         rows.append((of, number, time, *seen, *(reading.place or (None, None))))
     columns = zip(*rows, strict=True) if rows else [()] * len(READING)
@@ -166,6 +167,7 @@ def _readings(path: Path, of: str) -> Iterator[FileReading]:
     with _opened(path) as file:
         lines = _places(file) if of == "user" else csv.DictReader(file)
         try:
+            # Lines are numbered as an editor shows them: behind the header line, data begin in line 2.
             for number, fields in enumerate(lines, 1 if of == "user" else 2):
                 yield reader(_Line(path, number, fields))
         except (csv.Error, UnicodeDecodeError) as error:

@@ -72,6 +72,7 @@ class _Playground:
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
+        # Two at once, as Python runs one thread at a time anyway: more would only make all of them slower.
         self._gate = Gate(MOST_WAITING, "evaluate", room=2)
 
     async def _alone(self, work: Callable[..., Any], *arguments: object) -> Any:
@@ -229,6 +230,7 @@ def _chosen(result: PlaygroundResult, which: str) -> dict[str, Any]:
     try:
         fields = fields_of(semantics_of({**settings, "profile": profile}))
     except FieldError:
+        # A combination of fields that means nothing is shown as it was typed, beside the sentence about it.
         usual = fields_of(semantics_of({"profile": profile}))
         fields = {name: settings.get(name, value) for name, value in usual.items()}
     return {"profile": profile, **fields}

@@ -92,6 +92,8 @@ def _at(instant: int, a: list[Candidate], b: list[Candidate]) -> Iterator[Report
     if left == right:
         yield from (ReportPair(instant, ReportChange.SAME, one, other) for one, other in zip(a, b, strict=True))
         return
+    # Example: the rows of A are [1, 2], those of B are [2, 3]. The matcher deletes 1, keeps 2 and inserts 3: a report
+    # that vanishes, one that stays, one that appears.
     for tag, a1, a2, b1, b2 in SequenceMatcher(None, left, right, autojunk=False).get_opcodes():
         for one, other in zip_longest(a[a1:a2], b[b1:b2]):
             if one is None:
@@ -155,6 +157,7 @@ def _blamed(
         except (RefusedError, OutOfOrderError):
             return {}
         changed = _changed(paired(before.reports, now.reports))
+        # A later step overwrites an earlier one: what matters is when a report became the one of B.
         causes.update(dict.fromkeys(changed, " and ".join(names)))
         before = now
     return causes
@@ -251,6 +254,8 @@ def _contents_differ(one: Candidate, other: Candidate, a: PlaygroundEvaluation, 
 
 def _unlike(left: Sequence[Arrival], right: Sequence[Arrival]) -> tuple[Sequence[Arrival], Sequence[Arrival]]:
     """Two contents without the arrivals that both begin with, and that both end with."""
+    # Contents of neighbouring windows mostly agree. Only what lies between the common beginning and the common end is
+    # counted.
     short = min(len(left), len(right))
     begin = next((at for at in range(short) if left[at] != right[at]), short)
     end = next((at for at in range(short - begin) if left[-1 - at] != right[-1 - at]), short - begin)

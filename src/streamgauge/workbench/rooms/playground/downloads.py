@@ -27,6 +27,7 @@ def as_csv(result: PlaygroundResult) -> bytes:
     The columns: A or B, the instant, the windows, the report's difference, its number of rows, the row's terms as
     in the CSV results of SPARQL 1.1.
     """
+    # By identity: two reports of one instant may be equal, and differ in what became of them.
     changes = {id(report): pair.change for pair in result.pairs for report in (pair.a, pair.b) if report is not None}
     sides = [(name, side) for name, side in (("A", result.a), ("B", result.b)) if side is not None]
     variables = sides[0][1].variables if sides else ()
@@ -41,6 +42,7 @@ def as_csv(result: PlaygroundResult) -> bytes:
                 "" if change is ReportChange.SAME else str(change),
             )
             rows = report.rows or ()
+            # A report without rows still has a line, of empty cells, so that it is seen.
             cells = [tuple(map(plain_term, row)) for row in rows] or [("",) * len(variables)]
             lines += [(*head, len(rows), *row) for row in cells]
     return table(lines).encode(errors="backslashreplace")

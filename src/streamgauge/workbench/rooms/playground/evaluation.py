@@ -105,6 +105,7 @@ class RowMemory:
     ) -> PlaygroundEvaluation | None:
         """An evaluation of before under the same semantics, over the same elements up to the same horizon."""
         for over, evaluation in self._evaluations:
+            # The list itself is the proof: an edited stream is read into another list.
             if over is elements and evaluation.horizon == horizon and evaluation.declared == semantics:
                 return evaluation
         return None
@@ -129,6 +130,7 @@ class RowMemory:
         if kept is not None:
             return kept[1]
         rows_ = snapshot.rows(contents)
+        # All is forgotten at once, which costs one full evaluation, rather than kept in an order of use.
         if self._size > MOST_KEPT:
             self._rows, self._size = {}, 0
         self._rows[key] = contents, rows_  # the triples stay, so that no other has one of their ids
@@ -200,6 +202,7 @@ def _candidates(
     sent = deque(streamed(evaluated_at, r2s, semantics))
     waiting = deque(evaluated_at)
     for report, contents in looked:
+        # Due reports are a part of all candidates, in the same order: one pass over both queues tells which are which.
         if not waiting or waiting[0][0] is not report:
             empty = Report.NON_EMPTY in semantics.report and not any(contents)
             yield Candidate(report, contents, Outcome.EMPTY_CONTENT if empty else Outcome.SAME_CONTENT)

@@ -83,6 +83,7 @@ def opened(name: str) -> OpenedExample | None:
     if name not in names:
         return None
     at = names.index(name)
+    # With an empty name on either side, the first example has none before it and the last none after it.
     before, after = ("", *names, "")[at], (*names, "")[at + 1]
     return OpenedExample(examples()[at], at + 1, len(names), before, after)
 
@@ -136,7 +137,9 @@ def _csrbench_state(name: str) -> PlaygroundState:
         written = f"PREFIX sens-obs: <{SENSORS}>\n{written}"
     parameters = {"stations": 2, "duration": "20s", "interval": "2s", "humidity": True, "min_temp": 20}
     stream, syntax = generated("weather", 7, parameters, names_of(written, parse(written)))
+    # The queries ask for a station of CSRBench's data; one of the drawn stations gets its name.
     stream = stream.replace("System_A4", "System_C1190")
+    # The profile searches for t0, but there are no recorded answers that it could be found by.
     own = {"profile": "csparql", "origin": "fixed"}
     return PlaygroundState(written, stream, syntax, a=own, dialect="rspql", advance=20_000)
 

@@ -176,9 +176,11 @@ class RunsRoom:
     def _viewed(self, place: str) -> tuple[RunLine, RunView | None, Sequence[RunLine], Sequence[tuple[str, str]], str]:
         """A run's line, its view or why there is none, the runs to compare it with, and pages that it belongs to."""
         folder = find(self._root)
+        # With the place itself: a run beyond the first 2,000 is not in the list, but has a page.
         lines = {line.place: line for line in self._lines.of([*folder.runs, place])}
         line = lines.pop(place)
         judged = [line for line in lines.values() if line.precision is not None]
+        # False sorts before True: runs of the same folder come first, the newest of them on top.
         others = sorted(judged, key=lambda line_: (line_.above != line.above, -line_.recorded))[:OTHERS]
 
         def draw(header: RunHeader, verdict: Verdict) -> Markup:
@@ -322,6 +324,7 @@ class RunsRoom:
         folder = inside(self._root, place)
         stamp(folder)
         stream = _in_words(place, lambda: stream_path(folder))
+        # The stream's path is a text in the run's files, which anybody may have written.
         refuse_outside(self._root, stream)
         return BenchJob(f"judging {place or self._root.name}", self._root, ["check", f"./{place}"], watched=False)
 
@@ -352,6 +355,7 @@ class RunsRoom:
         last, silent = "", 0.0
         while not self._leaving.is_set():
             view = await run_in_threadpool(job.look)
+            # The page then loads itself anew, with the outcome.
             if not view.going:
                 yield event(b"over", kind="over")
                 return

@@ -158,6 +158,7 @@ def _query(first: str, second: str) -> Iterator[tuple[str, str]]:
     for place, line in enumerate(difflib.unified_diff(one, other, n=2, lineterm="")):
         if place >= QUERY_LINES:
             return
+        # The first two lines of a unified diff name the files.
         if place > 1 and not line.startswith("@@"):
             yield line[:1], cut(line[1:], 400)
 
@@ -195,9 +196,10 @@ def _points(first: float | None, second: float | None) -> str:
 
 
 def _times(first: float | None, second: float | None) -> str:
-    """The change as a share of the first value: ``+12%``, or as its multiple where that is 2 or more."""
+    """The change as a share of the first value: ``+12.0%``, or as its multiple where that is 2 or more."""
     if first is None or second is None or first <= 0 or second < 0:
         return ""
+    # 100 ms and 150 ms are +50.0%, 100 ms and 300 ms are 3 times.
     share = second / first
     if share >= 2:
         return f"{number(share) if share < 100 else f'{share:,.0f}'} times"
@@ -234,6 +236,7 @@ def _windows(judged: Judged) -> dict[WindowKey, WindowVerdict]:
     for window in judged[1].windows:
         place = tuple(-1 if at is None else at for at in (window.start, window.end, window.instant))
         key = (place[0], place[1], place[2])
+        # Several reports of one window at one instant, as for each row one, are told apart by their order.
         windows_[(*key, seen[key])] = window
         seen[key] += 1
     return windows_
@@ -248,6 +251,7 @@ def _rows(run: Run, window: WindowVerdict | None) -> Counter[SignedRow]:
 
 
 def _unlabelled(row: Row) -> Row:
+    # Labels of blank nodes differ from run to run, and say nothing.
     return tuple(term and with_blank_nodes(term, lambda _blank: "_:blank") for term in row)
 
 
@@ -259,6 +263,7 @@ def _different(first: Judged, second: Judged) -> Iterator[WindowDifference]:
     for key in sorted({*one, *other}, key=lambda key: (key[2], key)):
         windows = one.get(key), other.get(key)
         rows = _rows(first[0], windows[0]), _rows(second[0], windows[1])
+        # Differences of bags: a row that one run has twice and the other once is there once.
         only = rows[0] - rows[1], rows[1] - rows[0]
         states = tuple("not due" if window is None else state(window) for window in windows)
         # Also equally wrong windows are no difference.

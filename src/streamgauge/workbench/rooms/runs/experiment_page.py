@@ -180,6 +180,7 @@ class Experiments:
         except UnplannedError as error:
             return ExperimentView(line, text, facts, unplanned=str(error), command=command)
         places = [f"{out}/{trial.name}" for trial in trials[:TRIALS]]
+        # Only of runs that are there: for others the list would make a line that says damaged.
         kept = [place for place in places if (self._root / place / "run.json").exists()]
         runs = {run.place: run for run in self._run_lines.of(kept)}
         shown = [(trial, runs.get(f"{out}/{trial.name}")) for trial in trials[:TRIALS]]
@@ -202,6 +203,8 @@ class Experiments:
         experiment, to_do = next((experiment, trials) for experiment, trials in waiting if trials)
         streams = self._root / out / "streams"
         stream = stream_folder(experiment.workload, to_do[0].query.query, to_do[0].seed, streams)
+        # The folder's name of a recorded stream depends on how it was called. If there is just one folder, it is the
+        # one.
         if experiment.workload.name is None and streams.is_dir() and not stream.is_dir():
             streams_made = [path for path in islice(streams.iterdir(), ENTRIES) if not path.name.startswith(".")]
             stream = streams_made[0] if len(streams_made) == 1 else stream
@@ -231,6 +234,7 @@ class Experiments:
         """The command that repeats such a run from an experiment file of the folder; empty without such a file."""
         for line in self.of(places):
             if line.name == header.experiment and not line.wrong:
+                # Candidates are cheap to find but uncertain. Each is planned with its overrides, which is the proof.
                 for variant in self._alike(line.place, header):
                     overrides = [*variant.overrides, *_overrides(variant.experiment, header)]
                     if _is_made_by(inside(self._root, line.place), overrides, header):
@@ -312,6 +316,7 @@ def _engine(header: RunHeader) -> dict[str, object]:
 
 def _told_otherwise(experiment: Experiment, header: RunHeader) -> frozenset[str]:
     """The differences that say nothing: a recorded stream is named by its path from where the command was called."""
+    # Compared by the last part of the path only: data/a.nt, called from elsewhere, is ../data/a.nt.
     names = {source.address.rpartition("/")[2] for source in experiment.workload.sources}
     kept = {name.rpartition("/")[2] for name in str(header.workload.get("name")).split(", ")}
     return frozenset({"workload"}) if names and names == kept else frozenset()

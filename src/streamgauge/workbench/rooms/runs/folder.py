@@ -101,6 +101,7 @@ def _look(folder: Path, place: str, search: _Search) -> list[str]:
     except OSError as error:
         search.notes.append(f"{_shown(place)}: {obstacle(error)}")
         return []
+    # Whatever is below a run belongs to it, and holds no other runs.
     if any(entry.name == "run.json" for entry in entries_sorted):
         search.runs.append(place.rstrip("/"))
         return []
@@ -142,6 +143,7 @@ def _is_experiment(file: Path) -> bool:
     try:
         data = tomllib.loads(text)
     except (ValueError, RecursionError):
+        # A file that is being edited stays in the list, where its mistake is shown, rather than vanish.
         return "[workload]" in text and "[[engine]]" in text
     return isinstance(data.get("engine"), list) and isinstance(data.get("workload"), dict) and "query" in data
 
@@ -168,6 +170,7 @@ def refuse_outside(root: Path, path: Path) -> None:
 def read_text(file: Path, limit: int = JSON_BYTES) -> str:
     """The text of a regular file of at most this many bytes; BenchError."""
     try:
+        # Not ``stat``, which would follow a link.
         state = file.lstat()
         if not stat.S_ISREG(state.st_mode):
             raise BenchError(f"{file.name}: no plain file")
@@ -241,6 +244,7 @@ def _chunks(metadata: pq.FileMetaData) -> Iterator[tuple[int, pq.ColumnChunkMeta
 
 def _may_repeat(chunk: pq.ColumnChunkMetaData) -> bool:
     """Whether a column of texts could be too large once each value is written out: a file has equal ones once."""
+    # At worst every value is the one text that makes up the whole chunk.
     worst = int(chunk.num_values) * int(chunk.total_uncompressed_size)
     return str(chunk.physical_type) == "BYTE_ARRAY" and worst > TABLE_BYTES
 
@@ -254,6 +258,8 @@ def _repeated(file: Path, group: int, chunk: pq.ColumnChunkMetaData) -> int:
         while pa.types.is_list(part.type) or pa.types.is_large_list(part.type):
             part = part.flatten()
         if pa.types.is_dictionary(part.type):
+            # The length of each distinct text times how often it occurs, without writing any text twice: one text of 1
+            # MB that a million rows refer to would be a terabyte.
             lengths = pc.binary_length(part.dictionary)
             size += pc.sum(lengths.take(part.indices)).as_py() or 0
         else:

@@ -113,11 +113,13 @@ class BenchJob:
         if self._stopping or not self.going:
             return
         self._stopping = True
+        # As Ctrl-C in a terminal: the command ends after keeping what it has.
         self._process.send_signal(signal.SIGINT)
         Thread(target=self._end, name="workbench-job-end", daemon=True).start()
 
     def join(self) -> None:
         """Wait until a job that was stopped is over."""
+        # The time to stop in peace, and as much again for being killed.
         self._waiter.join(2 * STOP_S)
 
     def _end(self) -> None:
@@ -166,6 +168,7 @@ class BenchJob:
         """The preliminary verdict, unless the last one took too long to repeat it now."""
         if time.monotonic() < self._next:
             return
+        # CPU time rather than time on the clock, in which other threads and jobs run as well.
         began = time.thread_time()
         try:
             with DEADLINES.within(VERDICT_S):
@@ -223,8 +226,10 @@ def polyline(values: Sequence[float]) -> str:
 
     Example: ``polyline([0, 5, 10])`` is ``"0.0,30.0 50.0,15.0 100.0,0.0"``.
     """
+    # Rounded up, so that there are never more points than that: 241 values make stretches of 2, that is 121 points.
     step = -(-len(values) // POINTS)
     drawn = [max(values[at : at + step]) for at in range(0, len(values), step)]
+    # Never 0, by which the heights are divided.
     top, last = max([*drawn, 1e-9]), max(1, len(drawn) - 1)
     return " ".join(
         f"{100 * place / last:.1f},{30 - 30 * max(0.0, delay) / top:.1f}" for place, delay in enumerate(drawn)

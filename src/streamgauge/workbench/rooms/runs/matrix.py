@@ -88,6 +88,8 @@ def _natural(text: str) -> tuple[object, ...]:
     """Numbers in a text by their size: 2 before 10."""
     parts: list[tuple[int, object]] = []
     for is_number, letters in _runs(text):
+        # The first number of each pair keeps numbers and letters apart, which cannot be compared with each other:
+        # "E10" becomes ((1, "e"), (0, 10)).
         parts.append((0, int(letters)) if is_number else (1, letters.casefold()))
     return tuple(parts)
 

@@ -102,6 +102,7 @@ class LaterDrawing(ChartDrawing):
 
     def svg(self, chart: charts.Spec, label: str, variant: str) -> str:
         """The room of a drawing, with the address of the drawing; what draws it, where none can be."""
+        # Without the library there is a sentence in place of each drawing, at once.
         if vega.undrawn():
             return super().svg(chart, label, variant)
         place = next(self._next)
@@ -198,9 +199,11 @@ class Reports:
             # Under the lock: a browser asks for many drawings at once, and each would make the page anew.
             now = [stamp(inside(self._root, place)) for place in wanted.places]
             kept = self._kept.get(wanted.places)
+            # A run that was judged again has other stamps, and its page is made anew.
             if kept is None or kept.stamps != now:
                 kept = self._kept[wanted.places] = self._new(wanted, now)
                 if len(self._kept) > KEPT:
+                    # The first in the order is the one that was not asked for the longest.
                     self._kept.popitem(last=False)
             self._kept.move_to_end(wanted.places)
             return kept

@@ -136,6 +136,7 @@ class RunLines:
         """The lines of runs by their places."""
         with self._lock:
             lines = {place: self._line(place) for place in places}
+            # Runs that were removed from the folder are forgotten, but not one by one at each look.
             if len(self._made) > 2 * RUNS:
                 self._made = {place: kept for place, kept in self._made.items() if place in lines}
         return list(lines.values())
@@ -177,6 +178,7 @@ def _read(folder: Path, place: str, recorded: float) -> RunLine:
     if state not in STATES:
         raise BenchError(f"verdict.json: the judgement {state!r:.60} is none")
     delay = column(folder, "windows", "delay") if verdict else None
+    # A run with an unknown verdict and no windows has 0 for precision and recall, which means nothing.
     scored = state != Judgement.UNKNOWN or (delay is not None and len(delay) > 0)
     return RunLine(
         place,
@@ -248,6 +250,7 @@ def _text(value: object) -> str:
 
 
 def _number(value: object) -> float | None:
+    # In Python, True is an int.
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     try:
@@ -277,6 +280,7 @@ SORTS: Final[Mapping[str, Callable[[RunLine], Any]]] = {
     "engine": lambda line: line.engine.casefold(),
     "semantics": lambda line: line.semantics.casefold(),
     "workload": lambda line: line.workload.casefold(),
+    # Texts of equal length sort like numbers: 7 is 00000000000000000007, before 12.
     "seed": lambda line: line.seed.zfill(20),
     **{name: measure.value for name, measure in MEASURES.items()},
 }
@@ -334,11 +338,13 @@ def listed(lines: Sequence[RunLine], wanted: ListRequest) -> RunPage:
     having = matching(lines, wanted)
     fitting = [line for line in having if wanted.verdict in ("", line.state)]
     key = SORTS[wanted.sort.removeprefix("-")]
+    # The second sort is stable, so that equal runs stay in order of their places, also in the reverse order.
     has = sorted((line for line in fitting if key(line) is not None), key=lambda line: line.place)
     has.sort(key=key, reverse=wanted.sort.startswith("-"))
     ordered = has + [line for line in fitting if key(line) is None]
     pages = max(1, -(-len(ordered) // PAGE))
     at = min(wanted.page, pages)
+    # Counted before the verdict is chosen: the numbers beside the verdicts stay the same whichever is chosen.
     counts = {state: count for state in STATES if (count := sum(line.state == state for line in having))}
     return RunPage(ordered[(at - 1) * PAGE : at * PAGE], len(ordered), pages, at, counts)
 
