@@ -7,6 +7,7 @@ import asyncio
 import hmac
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address
 from typing import Any, Final, TypeAlias
@@ -187,6 +188,7 @@ def check_tokens(host: str, tokens: Collection[str]) -> None:
         raise TokenError(f"{host} can be reached by others: give a token, or bind to 127.0.0.1")
 
 
+@lru_cache(maxsize=100)
 def _loopback(host: str) -> bool:
     try:
         return host == "localhost" or ip_address(host).is_loopback
@@ -260,8 +262,8 @@ FREE: Final = ("/", "/health", "/ready", "/openapi.json")
 """Paths without a token; they reveal nothing about a service's data."""
 
 
-class Guard:
-    """Middleware that requires a token, where the service has tokens, except on ``free`` paths.
+class AccessRules:
+    """Decides about requests: a token is required, where the service has tokens, except on ``free`` paths.
 
     Requests from pages of other origins are refused unless ``origins`` admits them. A service without tokens also
     refuses every Host but this machine: otherwise a page whose own name resolves to 127.0.0.1 (DNS rebinding) would
@@ -269,31 +271,12 @@ class Guard:
     """
 
     def __init__(
-        self,
-        app: ASGIApp,
-        tokens: Tokens | Iterable[str] = (),
-        free: Collection[str] = (),
-        origins: Origins | None = None,
+        self, tokens: Tokens | Iterable[str] = (), free: Collection[str] = (), origins: Origins | None = None
     ) -> None:
-        self._app, self._free, self._origins = app, frozenset(free), origins or Origins()
-        self._tokens = Tokens.of(tokens)
-        self._streams = TokenStreams(self._tokens)
+        self.tokens, self._free, self._origins = Tokens.of(tokens), frozenset(free), origins or Origins()
 
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Refuse, or hand on."""
-        if scope["type"] not in ("http", "websocket"):
-            await self._app(scope, receive, send)
-            return
-        refused = self._refused(scope)
-        if refused is None:
-            await self._streams.run(self._app, scope, receive, send)
-        elif scope["type"] == "websocket":
-            await send({"type": "websocket.close", "code": 1008, "reason": "not allowed"})
-        else:
-            await refused(scope, receive, send)
-
-    def _refused(self, scope: Scope) -> Response | None:
-        headers = Headers(scope=scope)
+    def refusal(self, scope: Scope, headers: Mapping[str, str]) -> Response | None:
+        """The response to a request that is refused, ``None`` for one that is admitted; sets ``ADMITTED``."""
         host, origin = headers.get("host", ""), headers.get("origin")
         method = scope.get("method", "GET")
         # Scheme aside: a proxy that ends TLS hands on the Host of an https page over http, and that page is the
@@ -305,14 +288,41 @@ class Guard:
         if origin is None and method not in _SAFE and headers.get("sec-fetch-site") in _FOREIGN:
             return problem(403, "a form of a page of another origin changes nothing here: send it from a program")
         # Without its port; what ends with a bracket is an IPv6 address that has none.
-        if not self._tokens:
+        if not self.tokens:
             named = host if host.endswith("]") else host.rsplit(":", 1)[0]
             local = scope[ADMITTED] = _loopback(named.strip("[]"))
             return None if local else problem(421, f"this service is of localhost: it does not answer as {host}")
-        admitted = scope[ADMITTED] = self._tokens.admits(request_token(headers, scope))
+        admitted = scope[ADMITTED] = self.tokens.admits(request_token(headers, scope))
         if admitted or scope["path"] in self._free:
             return None
         return problem(401, "a token is needed: Authorization: Bearer TOKEN", {"WWW-Authenticate": "Bearer"})
+
+
+class Guard:
+    """Middleware that refuses what ``AccessRules`` refuses."""
+
+    def __init__(
+        self,
+        app: ASGIApp,
+        tokens: Tokens | Iterable[str] = (),
+        free: Collection[str] = (),
+        origins: Origins | None = None,
+    ) -> None:
+        self._app, self._rules = app, AccessRules(tokens, free, origins)
+        self._streams = TokenStreams(self._rules.tokens)
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Refuse, or hand on."""
+        if scope["type"] not in ("http", "websocket"):
+            await self._app(scope, receive, send)
+            return
+        refused = self._rules.refusal(scope, Headers(scope=scope))
+        if refused is None:
+            await self._streams.run(self._app, scope, receive, send)
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008, "reason": "not allowed"})
+        else:
+            await refused(scope, receive, send)
 
 
 class TokenStreams:

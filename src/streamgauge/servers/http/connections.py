@@ -9,20 +9,23 @@ from typing import Any, Final
 
 from starlette.requests import ClientDisconnect
 from starlette.types import ASGIApp, Receive, Scope, Send
-from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from streamgauge.servers.http.fanout import CONNECTION, PUSH
 from streamgauge.servers.http.heads import (
     HEAD,
     HEADS,
+    PLAIN_PATH,
     PLAIN_TARGET,
     BadHead,
     HeadBytes,
     LongHeadError,
     PromptAnswer,
+    PromptPost,
     encoded_target,
     head_fault,
 )
+from streamgauge.servers.http.replies import header_lines
 from streamgauge.servers.http.untaken import UntakenWatch
 
 HEAD_PATIENCE_S: Final = 30.0
@@ -34,6 +37,15 @@ the client would never read the reply (RFC 9112, 9.6)."""
 
 _LONG_WAY: Final = frozenset((b"transfer-encoding", b"expect", b"upgrade"))
 """Fields of requests that always take the application, not the ``prompt``."""
+
+PROMPT_BODY: Final = 2**15
+"""Maximum bytes of a body that ``prompt_post`` answers (``benchmarks.service --parts posts``)."""
+
+AWAITED_BODY: Final = 4 * 2**10
+"""Maximum bytes of such a body that may come after its head, as most clients send it; they count nowhere meanwhile."""
+
+BODY_PATIENCE_S: Final = 0.5
+"""How long it may take to come; then the request takes the application, which bounds its time."""
 
 _READS: Final = frozenset(("GET", "HEAD"))
 """Methods whose bodies have no meaning (RFC 9110, 9.3)."""
@@ -59,6 +71,8 @@ class ConnectionPhase(IntEnum):
     """Waiting for a request's head."""
     LINGERING = auto()
     """Reading the rest of a request that was answered."""
+    BODY = auto()
+    """Waiting for a small body."""
 
 
 class PatientHttpProtocol(HttpToolsProtocol):
@@ -66,7 +80,8 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     If the application has a ``prompt`` (a ``PromptAnswer``), it answers the first request of each read directly,
     without an asyncio task, provided that no request is under way on the connection and its write buffer is not full.
-    A head that equals a known one except for its target is not even parsed.
+    A head that equals a known one except for its target is not even parsed. ``prompt_post`` does the same for small
+    POSTs: their bodies are collected first.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -75,6 +90,9 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._head_bytes = HeadBytes()
         self._fault, self._too_long, self._in_head = "", False, False
         self._prompt: PromptAnswer | None = getattr(self.app, "prompt", None)
+        self._post: PromptPost | None = getattr(self.app, "prompt_post", None)
+        # What came of the body of a POST that uvicorn does not know of yet.
+        self._collected: bytes | None = None
         # `_begun`: a head is incomplete. `_prompted`: a request of this read was answered directly. `_over_already`:
         # the parser has yet to report the end of that request, which uvicorn must not see.
         self._begun = self._prompted = self._over_already = False
@@ -150,7 +168,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def _let_go(self) -> None:
         """Break all reference cycles and drop the request: an idle server never collects cyclic garbage."""
-        self.headers, self.url, self._read_headers = [], b"", {}
+        self.headers, self.url, self._read_headers, self._collected = [], b"", {}, None
         self.scope = self.cycle = self._answering = self.parser = None  # type: ignore[assignment]
 
     def data_received(self, data: bytes) -> None:
@@ -162,6 +180,8 @@ class PatientHttpProtocol(HttpToolsProtocol):
         idle, self.timeout_keep_alive_task = self.timeout_keep_alive_task, None
         self._prompted = False
         self._parse(self._encoded(data) if self._line_open else data)
+        if self._collected is not None:
+            self._await_body()
         if self._prompted and not self._begun and (self.cycle is None or self.cycle.response_complete):
             self._rest(idle)
             # Only a read that was exactly one request: its bytes can be compared with the next read as a whole.
@@ -196,7 +216,9 @@ class PatientHttpProtocol(HttpToolsProtocol):
     def on_body(self, body: bytes) -> None:
         """A piece of a body; that of a GET or HEAD has no meaning and is dropped."""
         self._head_bytes.progress()
-        if self.scope["method"] not in _READS:
+        if self._collected is not None:
+            self._collected += body
+        elif self.scope["method"] not in _READS:
             super().on_body(body)
 
     def write(self, data: bytes) -> bool:
@@ -221,7 +243,9 @@ class PatientHttpProtocol(HttpToolsProtocol):
         self._done(ConnectionPhase.HEAD)
         self._fault = head_fault(self.parser.get_http_version(), self.url, self.headers)
         if not self._fault:
-            if self._prompt is None or not self._answered(self._prompt):
+            if self._collects():
+                self._collected = b""
+            elif self._prompt is None or not self._answered(self._prompt):
                 super().on_headers_complete()
             return
         # uvicorn reads self.app when it starts the task, so that the refusal is queued behind pipelined requests.
@@ -254,7 +278,9 @@ class PatientHttpProtocol(HttpToolsProtocol):
             return
         # The rest of a request that was answered early has come, so the connection may be used again.
         self._done(ConnectionPhase.LINGERING)
-        super().on_message_complete()
+        if self._collected is None or self._post is None or not self._posted(self._post, self._collected):
+            self._hand_over()
+            super().on_message_complete()
 
     def on_response_complete(self) -> None:
         """After a response: if part of its request is still to come, read it for ``LINGER_S`` at most."""
@@ -264,6 +290,11 @@ class PatientHttpProtocol(HttpToolsProtocol):
             # time.
             self._limit(ConnectionPhase.LINGERING, LINGER_S, self.transport.abort)
         super().on_response_complete()
+
+    def shutdown(self) -> None:
+        """End once the request under way is answered; the application learns of one whose body is awaited."""
+        self._hand_over()
+        super().shutdown()
 
     def pause_writing(self) -> None:
         """The write buffer is full: watch that the client takes some."""
@@ -327,21 +358,68 @@ class PatientHttpProtocol(HttpToolsProtocol):
 
     def _answered(self, prompt: PromptAnswer) -> bool:
         """Answer the parsed request directly if it may be; whether that was done."""
-        parser = self.parser
-        if self._prompted or not self._free():
-            return False
-        # A connection that is to end after the response is left to uvicorn, which knows how to close it.
-        if parser.get_method() != b"GET" or parser.get_http_version() != "1.1" or not parser.should_keep_alive():
-            return False
-        # The last of repeated fields wins here; those on which decisions rest were refused before if they came twice
-        # (`SINGLE`).
-        headers = dict(self.headers)
+        headers = self._direct(b"GET")
         # A request with a body is not complete yet: its bytes would be taken for the next request.
-        if headers.get(b"content-length", b"0") != b"0" or not _LONG_WAY.isdisjoint(headers):
+        if headers is None or headers.get(b"content-length", b"0") != b"0":
             return False
         self._prompted = self._over_already = self._answer(prompt, self.url, headers)
         self._read_headers = headers
         return self._prompted
+
+    def _direct(self, method: bytes) -> Mapping[bytes, bytes] | None:
+        """The fields of the parsed head if a request of this ``method`` with it may be answered directly."""
+        parser = self.parser
+        if self._prompted or parser.get_method() != method or not self._free():
+            return None
+        # A connection that is to end after the response is left to uvicorn, which knows how to close it.
+        if parser.get_http_version() != "1.1" or not parser.should_keep_alive():
+            return None
+        # The last of repeated fields wins here; those on which decisions rest were refused before if they came twice
+        # (`SINGLE`).
+        headers = dict(self.headers)
+        return headers if _LONG_WAY.isdisjoint(headers) else None
+
+    def _collects(self) -> bool:
+        """Whether the parsed head is that of a small POST, which may be answered directly once its body is there."""
+        # Other targets are left to uvicorn while it still can refuse them: `_hand_over` is not called by the parser.
+        if self._post is None or not PLAIN_PATH.fullmatch(self.url):
+            return False
+        headers = self._direct(b"POST")
+        if headers is None or int(headers.get(b"content-length", b"0")) > PROMPT_BODY:
+            return False
+        self._read_headers = headers
+        return True
+
+    def _posted(self, post: PromptPost, body: bytes) -> bool:
+        """Answer a POST directly; whether that was done."""
+        reply = post(self.url, self._read_headers, body) if self._free() else None
+        if reply is None:
+            return False
+        self._done(ConnectionPhase.BODY)
+        self._collected, self._prompted = None, True
+        self.server_state.total_requests += 1
+        lines = header_lines((*self.server_state.default_headers, *reply.headers))
+        length = b"content-length: %d\r\n\r\n" % len(reply.body)
+        self.transport.write(b"".join((STATUS_LINE[reply.status], lines, length, reply.body)))
+        return True
+
+    def _await_body(self) -> None:
+        """The rest of a collected body is still to come: wait for a short one for a short time."""
+        if self.transport.is_closing() or ConnectionPhase.BODY in self._timers:
+            return
+        if int(self._read_headers[b"content-length"]) > AWAITED_BODY:
+            self._hand_over()
+        else:
+            self._limit(ConnectionPhase.BODY, BODY_PATIENCE_S, self._hand_over)
+
+    def _hand_over(self) -> None:
+        """Let the application answer a POST whose body was collected so far, if there is one."""
+        body, self._collected = self._collected, None
+        if body is not None:
+            self._done(ConnectionPhase.BODY)
+            super().on_headers_complete()
+            if body:
+                super().on_body(body)
 
     def _free(self) -> bool:
         """Whether no request is under way, the write buffer has room, and the limit of connections is not reached."""

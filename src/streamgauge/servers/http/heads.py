@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 from starlette.types import Receive, Scope, Send
 
-from streamgauge.servers.http.replies import problem
+from streamgauge.servers.http.replies import Reply, problem
 
 SINGLE: Final = frozenset(
     (
@@ -181,10 +181,14 @@ PromptAnswer: TypeAlias = Callable[[str, bytes, Mapping[bytes, bytes]], bytes | 
 Must return ``None`` for a target with characters outside RFC 3986: ``KnownHeads`` passes targets that nobody parsed.
 """
 
+PromptPost: TypeAlias = Callable[[bytes, Mapping[bytes, bytes], bytes], Reply | None]
+"""(target, headers, body) of a POST -> its reply, or ``None`` if the app has to answer and nothing was changed."""
+
 _REST: Final = b" HTTP/1.1\r\n"
 """The end of a request line."""
 
-PLAIN_TARGET: Final = re.compile(rb"GET (/[!-~]*)")
+PLAIN_PATH: Final = re.compile(rb"/[!-~]*")
+PLAIN_TARGET: Final = re.compile(rb"GET (%b)" % PLAIN_PATH.pattern)
 """The beginning of a request line whose target consists of bytes that every parser reads alike."""
 
 

@@ -2,14 +2,18 @@
 
 import re
 from collections.abc import Callable, Mapping
+from functools import partial
 from logging import DEBUG, getLogger
-from secrets import token_hex
+from random import Random
 from time import perf_counter
 from typing import Any, Final
+from urllib.parse import unquote
 
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from streamgauge.model.logs import REQUEST, fields
+from streamgauge.servers.http.heads import PromptPost
+from streamgauge.servers.http.replies import Reply
 
 HEADER: Final = b"x-request-id"
 
@@ -18,16 +22,20 @@ _ID: Final = re.compile(rb"[A-Za-z0-9._-]{1,64}")
 
 _LOG: Final = getLogger(__name__)
 
+_RANDOM: Final = Random()
+"""Not the system's generator, which gives up the interpreter lock: ids have to differ, not to be secret."""
+
 
 def new_id() -> str:
     """An id of 16 hexadecimal digits."""
-    return token_hex(8)
+    return f"{_RANDOM.getrandbits(64):016x}"
 
 
 class RequestLog:
     """Middleware that gives requests ids and, at level ``debug``, logs each request without its query string.
 
     A response made by the application's ``prompt`` (``PromptAnswer``) has no id: a request that sends one skips it.
+    ``prompt_post`` (``PromptPost``) has ids and records like the application.
     """
 
     def __init__(
@@ -39,6 +47,9 @@ class RequestLog:
             self.prompt = lambda scheme, target, headers: (
                 None if HEADER in headers or _LOG.isEnabledFor(DEBUG) else prompt(scheme, target, headers)
             )
+        post = getattr(app, "prompt_post", None)
+        if post is not None:
+            self.prompt_post = partial(self._posted, post)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass the request on; the id stays set for this task, so that the server's own record of a failure has it."""
@@ -61,11 +72,24 @@ class RequestLog:
             await self.app(scope, receive, identified)
         finally:
             if _LOG.isEnabledFor(DEBUG):
-                self._log(scope, status, self._clock() - begin)
+                self._log(scope.get("method", "WebSocket"), scope["path"], status, begin)
 
-    def _log(self, scope: Scope, status: int, seconds: float) -> None:
-        about: dict[str, Any] = {"status": status or None, "ms": round(seconds * 1000, 1)}
-        _LOG.debug("%s %s", scope.get("method", "WebSocket"), scope["path"], extra=fields(**about))
+    def _posted(self, post: PromptPost, target: bytes, headers: Mapping[bytes, bytes], body: bytes) -> Reply | None:
+        request = sent_id(headers) or self._new()
+        token, begin = REQUEST.set(request), self._clock()
+        try:
+            reply = post(target, headers, body)
+            if reply is None:
+                return None
+            if _LOG.isEnabledFor(DEBUG):
+                self._log("POST", unquote(target.partition(b"?")[0].decode("ascii")), reply.status, begin)
+        finally:
+            REQUEST.reset(token)
+        return Reply(reply.status, (*reply.headers, (HEADER, request.encode())), reply.body)
+
+    def _log(self, method: str, path: str, status: int, begin: float) -> None:
+        about: dict[str, Any] = {"status": status or None, "ms": round((self._clock() - begin) * 1000, 1)}
+        _LOG.debug("%s %s", method, path, extra=fields(**about))
 
 
 def sent_id(headers: Mapping[bytes, bytes]) -> str:
