@@ -173,7 +173,7 @@ def test_limits_are_told_by_status():
 
 
 def test_a_publisher_is_told_to_come_again(monkeypatch):
-    monkeypatch.setattr("streamgauge.servers.queries.http.PATIENCE_S", 0.2)
+    monkeypatch.setattr("streamgauge.servers.queries.publications.PATIENCE_S", 0.2)
     stuck = Stuck()
     queries = Queries(lambda name: stuck, ("stuck",), QueryLimits(waiting=1))
     ask = Client(queries)

@@ -13,7 +13,6 @@ from starlette.responses import JSONResponse, PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
-from streamgauge.formats.batches import count_of
 from streamgauge.formats.bounds import read_json
 from streamgauge.formats.fields import FieldError
 from streamgauge.formats.streams import FormatError
@@ -35,6 +34,7 @@ from streamgauge.servers.http.headers import (
     entity_tag,
     read_conditions,
 )
+from streamgauge.servers.http.heads import PromptPost
 from streamgauge.servers.http.health import HealthRoutes, ServerState
 from streamgauge.servers.http.limits import (
     STATUS,
@@ -66,14 +66,13 @@ from streamgauge.servers.queries.durability import KEYS, NotDurableError
 from streamgauge.servers.queries.folder import LOOK_S, QueryFolder
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
 from streamgauge.servers.queries.measures import folder_metrics, metrics
+from streamgauge.servers.queries.publications import Publications, published
 from streamgauge.servers.queries.registered import RegisteredQuery
 from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
     RequestError,
-    form_of,
     query_schema,
-    read_items,
     read_registration,
     read_static,
 )
@@ -103,12 +102,6 @@ def status(running: RegisteredQuery) -> dict[str, object]:
 
 
 TICK_S = 0.1
-PROMPT_BYTES: Final = 2**15
-"""The largest body of lines that the event loop itself reads and hands out (``benchmarks.service --parts posts``)."""
-
-PATIENCE_S = 5.0
-"""Seconds that a publisher waits for capacity before it is asked to retry."""
-
 CLOSE_S = 1.0
 """Seconds for queries to finish when the service stops, which takes at most 5 s."""
 
@@ -152,7 +145,7 @@ def application(
     sources: Sequence[tuple[str, str]] = (),
     folder: QueryFolder | None = None,
     run: str = "",
-) -> Starlette:
+) -> "QueryApplication":
     """The service for a core; ``allowed`` are the URLs below which sources may be attached.
 
     Pages of ``origins`` may use the service. The operator feeds streams from ``sources``, (stream, URL), and registers
@@ -164,9 +157,10 @@ def application(
     attached.restore()
     attached.keep(sources)
     tokens = Tokens.of(tokens)
-    service = QueryService(queries, attached, tokens, folder, run)
+    service = QueryService(queries, attached, tokens, origins, folder, run)
     handlers: dict[Any, Any] = dict.fromkeys(REFUSALS, _refusal)
-    return Starlette(
+    return QueryApplication(
+        service.publications.posted,
         routes=_routes(service),
         middleware=guards(tokens, origins),
         exception_handlers=handlers,
@@ -194,11 +188,12 @@ def _routes(service: "QueryService") -> list[BaseRoute]:
     publishing = (_KEY, parameter("t", "Time of the elements: ms, or now."), parameter("form", "A format."))
     pushed = operation("Answers as server-sent events, or by WebSocket.", parameters=[after])
     registered = operation("Register a query.", "201", query, [_KEY])
-    published = operation("Publish elements.", "202", elements, publishing)
+    publication = operation("Publish elements.", "202", elements, publishing)
     shared = operation("Share static data.", "201", body("text/turtle", _TEXT))
     healthy = HealthRoutes(service.state)
     return [
-        DescribedRoute("POST", "/streams/{name:path}", service.publish, published),  # first, as most requests are it
+        # First, as most requests are it.
+        DescribedRoute("POST", "/streams/{name:path}", service.publications.publish, publication),
         Route("/", service.page),
         DescribedRoute("POST", "/queries", service.register, registered),
         DescribedRoute("GET", "/queries", service.queries, operation("All queries.")),
@@ -224,15 +219,30 @@ async def _refusal(_request: Request, error: Exception) -> Response:
     return problem(next(status for kind, status in REFUSALS.items() if isinstance(error, kind)), str(error), headers)
 
 
+class QueryApplication(Starlette):
+    """An application that has small POSTs answered directly (``PromptPost``)."""
+
+    def __init__(self, prompt_post: PromptPost, **options: Any) -> None:
+        super().__init__(**options)
+        self.prompt_post = prompt_post
+
+
 class QueryService:
     """The handlers, one per route."""
 
     def __init__(
-        self, queries: Queries, attached: AttachedSources, tokens: Tokens, folder: QueryFolder | None, run: str
+        self,
+        queries: Queries,
+        attached: AttachedSources,
+        tokens: Tokens,
+        origins: Origins | None,
+        folder: QueryFolder | None,
+        run: str,
     ) -> None:
         self._queries, self._attached, self._tokens, self._folder, self._run = queries, attached, tokens, folder, run
         known = () if queries.journal is None else queries.journal.known_keys()
-        self._once = Once[Response](KEYS, [(key, _published(items, readers)) for key, items, readers in known])
+        self._once = Once[Response](KEYS, [(key, published(items, readers)) for key, items, readers in known])
+        self.publications = Publications(queries, tokens, origins, self._key, self._once)
         self._registration = Gate(queries.limits.registrations, "register a query")
 
     @asynccontextmanager
@@ -357,39 +367,6 @@ class QueryService:
         await run_in_threadpool(self._attached.detach, request.path_params["name"])
         return Response(status_code=204)
 
-    async def publish(self, request: Request) -> Response:
-        """Elements for a stream; the publisher waits while queries cannot keep up."""
-        read_conditions(request.headers.raw).refuse("a stream")
-        async with counted_body(request, self._queries.limits.body) as body:
-            key = self._key(request, body)
-            return await self._once(key, partial(self._publish, request, body, key))
-
-    async def _publish(self, request: Request, body: bytes, key: RetryKey | None) -> Response:
-        stream = request.path_params["name"]
-        kind, form = request.headers.get("content-type", ""), request.query_params.get("form")
-        prompt = len(body) <= PROMPT_BYTES and form_of(kind, form).lines
-        reading = partial(read_items, body, kind, form, stream, request.query_params.get("t"), self._queries.now)
-        items, waited = reading() if prompt else await run_in_threadpool(reading), 0.0
-        size = count_of(items)
-        publish = partial(self._queries.publish, stream, items, self._owner(request))
-        noted = partial(self._note_key, key, size)
-        while True:
-            try:
-                with self._queries.at_once() as free:
-                    if prompt and free:
-                        return _published(size, publish(noted))
-                return _published(size, await run_in_threadpool(publish, noted))
-            except QueriesBusyError:
-                if waited >= PATIENCE_S:
-                    raise
-            await asyncio.sleep(TICK_S)
-            waited += TICK_S
-
-    def _note_key(self, key: RetryKey | None, items: int, readers: int) -> None:
-        """The key of a publication becomes durable with it."""
-        if key is not None and self._queries.journal is not None:
-            self._queries.journal.keep_key(key, items, readers)
-
     async def share(self, request: Request) -> Response:
         """Static data for all queries that name it, as Turtle or N-Triples."""
         name, conditions = request.path_params["name"], read_conditions(request.headers.raw)
@@ -460,11 +437,6 @@ def _sink(delivery: AnswerDelivery) -> dict[str, object]:
     status: dict[str, object] = {"query": delivery.query, "sink": delivery.sink, "behind": delivery.behind}
     status |= {"undelivered": delivery.undelivered} if delivery.undelivered else {}
     return status | ({"fault": delivery.fault} if delivery.fault else {})
-
-
-def _published(items: int, readers: int) -> Response:
-    """The reply to a publication."""
-    return Response(b'{"items":%d,"queries":%d}' % (items, readers), 202, media_type="application/json")
 
 
 def _static_tag(triples: tuple[Triple, ...]) -> str:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from threading import Condition, Thread, current_thread, get_ident
-from time import thread_time
+from time import sleep, thread_time
+from typing import Final
 
 from streamgauge.formats.batches import Taken, count_of
 from streamgauge.formats.lines import Advance, encode_answer
@@ -33,6 +34,9 @@ RETRY_S = 1.0
 
 END_S = 10.0
 """Seconds for an ended query to finish its current work."""
+
+GATHER_S: Final = 0.002
+"""Seconds between two batches: elements that come one by one wake a worker less often (``benchmarks.service``)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +294,8 @@ class QueryWorker:
         with self._changed:
             self._busy = False
             self._changed.notify_all()
+        sleep(GATHER_S)  # without waiting for the condition: what is put meanwhile wakes nobody
+        with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._ending)
             if self._ending:
                 return False
