@@ -6,8 +6,8 @@ import pytest
 
 from streamgauge.engines import live
 from streamgauge.incremental import common_groups
-from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.common_groups import Threshold, threshold
+from streamgauge.incremental.grouped import Grouped
 from streamgauge.model import algebra as al
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window

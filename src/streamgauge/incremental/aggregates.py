@@ -3,17 +3,13 @@
 import heapq
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from decimal import Decimal
-from itertools import repeat
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from streamgauge.incremental.budget import EvaluationBudget
-from streamgauge.incremental.conditions import Batch
 from streamgauge.incremental.crossovers import REMEMBERED_VALUES
-from streamgauge.incremental.operators import Bag, Operator, Stateful, add, row_picker
-from streamgauge.model.algebra import Aggregate, Var
-from streamgauge.model.terms import Row, Term
+from streamgauge.model.algebra import Aggregate
+from streamgauge.model.terms import Term
 from streamgauge.sparql.aggregates import rounded
 from streamgauge.sparql.arithmetic import quotient
 from streamgauge.sparql.comparison import descending, value_key, value_keys
@@ -31,6 +27,9 @@ from streamgauge.sparql.values import (
     written,
 )
 
+if TYPE_CHECKING:
+    from streamgauge.incremental.group_values import GroupValues
+
 _FIXED: Final = 1 << 1100
 """Every xsd:double is a whole number of 2^-1100."""
 
@@ -42,10 +41,11 @@ Cell = Term | None
 class Accumulator(ABC):
     """An aggregate over values that are added and removed; ``None`` is unbound or an error.
 
-    ``costly`` if computing a result scans the values: ``cost`` is their number.
+    ``costly`` if computing a result scans the values: ``cost`` is their number. ``ordered`` if the order in which
+    values come and go decides about the result.
     """
 
-    costly = False
+    costly = ordered = False
 
     @property
     def cost(self) -> int:
@@ -55,6 +55,11 @@ class Accumulator(ABC):
     @abstractmethod
     def add(self, value: Cell, copies: int) -> None:
         """Add copies of a value; a negative number removes."""
+
+    def add_all(self, values: "GroupValues") -> None:
+        """Add the values of many rows."""
+        for value, copies in values if self.ordered else values.distinct():
+            self.add(value, copies)
 
     @abstractmethod
     def result(self) -> Cell:
@@ -71,6 +76,10 @@ class CountAccumulator(Accumulator):
         """Count ``copies`` of a value unless it is unbound."""
         if value is not None:
             self._count += copies
+
+    def add_all(self, values: "GroupValues") -> None:
+        """Count bound values."""
+        self._count += values.bound()
 
     def result(self) -> Cell:
         """The count as an xsd:integer."""
@@ -115,6 +124,16 @@ class Sum(Accumulator):
         else:
             name = str(amount)
             self._special[name] = self._special.get(name, 0) + copies
+
+    def add_all(self, values: "GroupValues") -> None:
+        """Add or remove; integers in one sum."""
+        if (integers := values.integers()) is None:
+            super().add_all(values)
+            return
+        total, copies = integers
+        self._whole += total
+        self.copies += copies
+        self._kinds[INTEGER] += copies
 
     def exact(self) -> int | Decimal:
         """The sum of the integers and decimals."""
@@ -206,6 +225,14 @@ class Extreme(Accumulator):
         else:
             del self._counts[value]
 
+    def add_all(self, values: "GroupValues") -> None:
+        """Count the values; the first ones become a heap together."""
+        if self._counts:
+            super().add_all(values)
+            return
+        self._counts = dict(values.distinct())
+        self._remake()
+
     def _push(self, value: Term) -> None:
         rank = self._key(value) if self._mixed else self._amount(value)
         # The first value that is not a finite number changes the keys of all others, too.
@@ -269,6 +296,8 @@ class Extreme(Accumulator):
 class SampleAccumulator(Accumulator):
     """SAMPLE: the oldest value; unbound ones are skipped."""
 
+    ordered = True
+
     def __init__(self) -> None:
         self._counts: dict[Term, int] = {}
 
@@ -331,7 +360,7 @@ class DistinctAccumulator(Accumulator):
     """DISTINCT inside an aggregate: a value counts once while it has copies."""
 
     def __init__(self, inner: Accumulator) -> None:
-        self._inner, self.costly = inner, inner.costly
+        self._inner, self.costly, self.ordered = inner, inner.costly, inner.ordered
         self._counts: dict[Cell, int] = {}
 
     @property
@@ -370,110 +399,3 @@ def accumulator(aggregate: Aggregate) -> Accumulator:
     """An empty accumulator for an aggregate."""
     plain = _MAKE[aggregate.function](aggregate)
     return DistinctAccumulator(plain) if aggregate.distinct else plain
-
-
-class Grouped(Stateful):
-    """GROUP BY with aggregates; without keys there is one group, even without solutions.
-
-    ``inputs`` holds the argument of each aggregate, ``None`` for COUNT(*).
-    """
-
-    def __init__(
-        self,
-        inner: Operator,
-        keys: tuple[str, ...],
-        aggregates: Sequence[tuple[str, Aggregate]],
-        inputs: Sequence[Batch | None],
-        effort: EvaluationBudget,
-    ) -> None:
-        self.variables = (*keys, *(name for name, _ in aggregates))
-        bound = {name for name, aggregate in aggregates if _always_bound(aggregate, inner.certain, bool(keys))}
-        self.certain = inner.certain & frozenset(keys) | bound
-        self._inner, self._inputs = inner, inputs
-        # Without a bound, the cost is not even computed.
-        self._effort = effort if effort.bounded else None
-        self._aggregates = [aggregate for _, aggregate in aggregates]
-        self._keys = row_picker(inner.variables, keys)
-        self._groups: dict[Row, _Group] = {}
-        self._shown: dict[Row, Row] = {}
-        self._global = not keys
-
-    @property
-    def rows(self) -> Iterable[Row]:
-        """The row of each group as last shown."""
-        return self._shown.values()
-
-    @property
-    def empty(self) -> bool:
-        """Whether no solution has reached the aggregation (after a pull)."""
-        return not any(group.size for group in self._groups.values())
-
-    def pull(self) -> Bag:
-        """Replace the rows of the groups that changed."""
-        change = self._inner.pull()
-        rows = list(change)
-        columns = [batch.values(rows) if batch else rows for batch in self._inputs]
-        # Without GROUP BY there is a row over no solutions too, which the first pull shows.
-        touched: dict[Row, None] = {(): None} if self._global and not self._shown else {}
-        # With COUNT(*) alone there are no columns, and zip() of none would end the loop before the first row.
-        values: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
-        for key, copies, cells in zip(self._keys(change), change.values(), values, strict=False):
-            touched[key] = None
-            self._group(key).add(cells, copies)
-        out: Bag = {}
-        # Each group is shown once per pull, however many of its rows changed: results that scan all values
-        # (GROUP_CONCAT) would cost the product otherwise.
-        for key in touched:
-            self._show(out, key)
-        return out
-
-    def _group(self, key: Row) -> "_Group":
-        entry = self._groups.get(key)
-        if entry is None:
-            entry = self._groups[key] = _Group(self._aggregates)
-        return entry
-
-    def _show(self, out: Bag, key: Row) -> None:
-        old = self._shown.pop(key, None)
-        if old is not None:
-            add(out, old, -1)
-        group = self._group(key)
-        if not group.size and not self._global:
-            del self._groups[key]
-            return
-        if self._effort is not None:
-            self._effort.spend(group.cost)
-        new = self._shown[key] = key + group.results()
-        add(out, new, 1)
-
-
-def _always_bound(aggregate: Aggregate, certain: frozenset[str], keyed: bool) -> bool:
-    """Whether an aggregate is bound in every row: COUNT, or MIN, MAX or SAMPLE of a bound variable per key."""
-    if aggregate.function == "COUNT":
-        return True
-    argument = aggregate.argument
-    picks = aggregate.function in ("MIN", "MAX", "SAMPLE")
-    # Without GROUP BY the group may be empty, and then MIN, MAX and SAMPLE are unbound.
-    return keyed and picks and isinstance(argument, Var) and argument.name in certain
-
-
-class _Group:
-    """One group: its number of rows, and its accumulators."""
-
-    def __init__(self, aggregates: Sequence[Aggregate]) -> None:
-        self.size = 0
-        self._accumulators: list[Accumulator] = [accumulator(aggregate) for aggregate in aggregates]
-        self._costly = [accumulator for accumulator in self._accumulators if accumulator.costly]
-
-    @property
-    def cost(self) -> int:
-        """The number of values that the results scan, plus one."""
-        return 1 + sum(accumulator_.cost for accumulator_ in self._costly)
-
-    def add(self, values: Sequence[Any], copies: int) -> None:
-        self.size += copies
-        for accumulate, value in zip(self._accumulators, values, strict=True):
-            accumulate.add(value, copies)
-
-    def results(self) -> Row:
-        return tuple([accumulate.result() for accumulate in self._accumulators])

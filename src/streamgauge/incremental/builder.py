@@ -6,13 +6,13 @@ from itertools import count
 from typing import TypeAlias, TypeVar
 
 from streamgauge.incremental import existence as matching
-from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.band_join import BandJoin
 from streamgauge.incremental.bands import band
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.common_groups import CommonGroup, CommonGroups, threshold
 from streamgauge.incremental.conditions import Batch, is_fast, variables_of
 from streamgauge.incremental.equalities import equality
+from streamgauge.incremental.grouped import Grouped
 from streamgauge.incremental.operators import (
     Both,
     Compute,

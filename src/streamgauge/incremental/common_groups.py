@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from math import inf
 from typing import Final
 
-from streamgauge.incremental.aggregates import Grouped
+from streamgauge.incremental.grouped import Grouped
 from streamgauge.incremental.operators import Bag, Pull, Shared, Tap, add, add_all
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Term

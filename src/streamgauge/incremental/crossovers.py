@@ -48,6 +48,13 @@ SPARE_TERMS: Final = 40_000
 """Terms that may be forgotten before it is worth numbering the others anew. Chosen; see ``python -m benchmarks.soak``.
 """
 
+GROUPED_TOGETHER: Final = 2_000
+"""Rows of a change from which on they are added to their groups in columns, if a group has ``GROUPED_ROWS`` of them.
+Chosen; see average_change."""
+
+GROUPED_ROWS: Final = 16
+"""Rows a group from which on a group's rows are added together. Chosen; see ``python -m benchmarks.durable``."""
+
 PIECES: Final = 8
 """Pieces of the time from one window to the next, at least. Chosen; see select_sliding."""
 

@@ -4,10 +4,10 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from typing import Any
 
-from streamgauge.incremental.aggregates import Grouped
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.builder import Builder, MakeLeaf, picked
 from streamgauge.incremental.common_groups import CommonGroups
+from streamgauge.incremental.grouped import Grouped
 from streamgauge.incremental.operators import Bag, Delta, Index, LeafSource, Stateful, add_all, difference, repeated
 from streamgauge.incremental.query_forms import Ranking, apart, columns, shape, wanted
 from streamgauge.incremental.release import bags_in, let_go
