@@ -123,6 +123,7 @@ def judged(run: Run, stream: Sequence[StreamElement], **options: Unpack[VerifyOp
     """The verdict on a run whose stream is in memory; a wrong one has its diagnosis unless ``explain`` is ``False``."""
     exact = options.get("exact_datatypes", False)
     with TemporaryDirectory() as scratch:
+        # As a table, since ``judge_run`` may give it to Spark.
         write(stream, Path(scratch) / "part-0.parquet")
         means = Means(spark_session, options.get("evaluator"), exact_datatypes=exact)
         verdict = judge_run(run, Path(scratch), means)
@@ -175,6 +176,7 @@ def _horizon(
         return before if course.last is None else all_closed(query.windows, course.last)
     if stated is not None:
         return instant(stated)
+    # An answer may name an instant after the last element, up to which time has advanced then.
     times = (course.last, *(answer.instant for answer in answers))
     return max((time for time in times if time is not None), default=before)
 
@@ -194,6 +196,7 @@ def answer_of(item: Given, query: ContinuousQuery, names: tuple[str, ...], numbe
         instant, rows = item
     except (TypeError, ValueError):
         raise AnswersError(f"answer {number} is {item!r:.80}: give an Answer, or (instant in ms, rows)") from None
+    # Not ``isinstance``: True as an instant would be 1 ms.
     if instant is not None and type(instant) is not int:
         raise AnswersError(
             f"answer {number}: its instant is {instant!r:.40}: a whole number of ms is expected, or None"
@@ -202,6 +205,7 @@ def answer_of(item: Given, query: ContinuousQuery, names: tuple[str, ...], numbe
         if not isinstance(rows, bool):
             raise AnswersError(f"answer {number}: the query is an ASK, so its rows are True or False, not {rows!r:.80}")
         return Answer((), ((_term(rows),),), kind="boolean", instant=instant)
+    # A text is iterable, letter by letter, and never meant so.
     if isinstance(rows, bool | str) or not isinstance(rows, Iterable):
         raise AnswersError(f"answer {number}: its rows are {rows!r:.80}: a list of rows is expected")
     rows_ = tuple(_rows(rows, names, number))
@@ -236,6 +240,8 @@ def _term(value: Value) -> Term:
         return to_term(parse_term(value))
     if (kind := _DATATYPES.get(type(value))) is None:
         raise TypeError(f"{value!r:.40} is not a term")
+    # Without an exponent, which xsd:decimal does not have: Decimal("1E+2") is 100.
     text = format(value, "f") if isinstance(value, Decimal) else str(value).lower()
+    # Python writes nan and inf, XML Schema NaN and INF.
     text = {"nan": "NaN", "inf": "INF", "-inf": "-INF"}.get(text, text)
     return to_term(parse_term(f'"{text}"^^<{XSD}{kind}>'))

@@ -204,6 +204,7 @@ _TESTS: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "less_than": _for_all(lambda ours, bound: bool(ours < bound)),
     "between": _for_all(lambda ours, ends: bool(ends[0] <= ours <= ends[1])),
     "near": _for_all(lambda ours, around: bool(abs(ours - around[0]) <= around[1])),
+    # In both directions: ``factor = [100, 2]`` holds for 51 and for 199.
     "factor": _for_all(lambda ours, around: bool(1 / around[1] < ours / around[0] < around[1])),
     "equal": lambda ours, theirs: bool(ours == theirs),
     "order": _order,
@@ -263,6 +264,7 @@ class Claim:
             self.published.format(**texts),
             self.tolerated.format(**texts),
             text,
+            # None is written as "not compared".
             holds if self.counts else None,
             self.why.format(**texts) if holds is False else "",
         )
@@ -293,6 +295,7 @@ class ComparedClaim:
 def claims_table(heading: str, compared: Iterable[ComparedClaim]) -> PageTable:
     """Claims as a table: value, ours, tolerance, place, and reasons for differences, if any."""
     lines = [claim.line for claim in compared]
+    # The column of reasons is left out where no line has one.
     if any(line.cells[-1] for line in lines):
         return PageTable(heading, COLUMNS, tuple(lines))
     return PageTable(heading, COLUMNS[:-1], tuple(TableLine(line.cells[:-1], line.agrees) for line in lines))

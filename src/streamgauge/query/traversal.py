@@ -201,6 +201,7 @@ def assigned(pattern: al.Pattern) -> Iterator[al.Var]:
     """The visible variables that a pattern computes: BIND, SELECT expressions, keys of groups, aggregates."""
     yield from assigned_here(pattern)
     for child in children(pattern):
+        # A variable that a subquery computes and does not project is another variable than one of that name outside.
         visible = frozenset(pattern.variables) if isinstance(pattern, al.Project) else None
         yield from (var for var in assigned(child) if visible is None or var in visible)
 
@@ -211,6 +212,7 @@ def assigned_here(pattern: al.Pattern) -> Iterator[al.Var]:
         case al.Extend(variable=variable):
             yield variable
         case al.Group(keys=keys, aggregates=aggregates):
+            # GROUP BY ?x computes nothing; GROUP BY (STR(?x) AS ?y) computes ?y.
             yield from (var for var, expression in keys if var != expression)
             yield from (var for var, _ in aggregates)
 
@@ -234,8 +236,10 @@ def bound(pattern: al.Pattern) -> frozenset[str]:
         case al.Join(left=left, right=right):
             return bound(left) | bound(right)
         case al.Union(left=left, right=right):
+            # A solution comes from one of the two sides, so only what both bind is bound in all.
             return bound(left) & bound(right)
         case al.Values(variables=variables, rows=rows):
+            # UNDEF in one row is enough to leave a variable unbound in that solution.
             return frozenset(var.name for at, var in enumerate(variables) if all(row[at] is not None for row in rows))
         case al.Group(pattern=inner, keys=keys):
             return bound(inner) & frozenset(var.name for var, key in keys if var == key)
@@ -244,6 +248,7 @@ def bound(pattern: al.Pattern) -> frozenset[str]:
         case al.LeftJoin(left=inner) | al.Minus(left=inner):
             return bound(inner)
         case al.Graph(name=al.Var() as name, pattern=inner):
+            # GRAPH ?g binds ?g to the graph's name, whatever the pattern inside does.
             return bound(inner) | {name.name}
         case _:
             return bound(pattern.pattern)
@@ -281,6 +286,7 @@ def needs_triple(pattern: al.Pattern) -> bool:
     """Whether every solution needs a triple of the active graph."""
     match pattern:
         case al.BGP(patterns=patterns):
+            # ``?x :p* ?y`` has solutions of length zero, for which no triple is needed.
             return any(not nullable(triple.predicate) for triple in patterns)
         case al.Join(left=left, right=right):
             return needs_triple(left) or needs_triple(right)

@@ -67,6 +67,8 @@ def figure_of(carried: Carried, one: Capacity) -> str:
         )
     # On an axis where smaller is harder, what is carried bounds the figure from the other side.
     greater = carried.axis.harder is Harder.GREATER
+    # Where smaller is harder, as a window's size: 40 is carried and 20 is not, so the figure is at least 40; with an
+    # unreached limit it is at most 40.
     word = "at most" if greater == one.reached else "at least"
     unit = f" {carried.axis.unit}" if carried.axis.unit else ""
     open_end = "" if one.reached else ", the limit was not reached"

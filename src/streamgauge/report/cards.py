@@ -25,6 +25,7 @@ def findings(unit: str, verdict: Verdict) -> tuple[str, ...]:
 
 def late_ones(unit: str, verdict: Verdict) -> Iterator[str]:
     """A sentence on the reports that were later than allowed, with the delays of the first ones."""
+    # A generator: the first few are named, and ``others`` then counts what it has left.
     late = (window for window in verdict.windows if window.late)
     shown = ", ".join(f"{unit} {window.index:,} ({duration(window.delay)})" for window in islice(late, NAMED))
     if not shown:

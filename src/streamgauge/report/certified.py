@@ -101,6 +101,7 @@ def _table(certificate: Certificate, shown: list[TaskStanding]) -> FittingTable:
         values = sorted(value for of, value in tally if of == dimension)
         for place, value in enumerate(values):
             counts = tally[dimension, value]
+            # The name of a dimension is written once, in its first row.
             table.add_row("" if place else dimension, Text(value), *(str(counts[column] or "-") for column in shown))
     return table
 

@@ -184,12 +184,14 @@ def _fitted(axis: ChartAxis, values: Sequence[float], limit: int, *, zero: bool 
         scale = magnitudes(axis.unit, min(positive), max(positive), limit)
         return axis._replace(ticks=scale.places, domain=scale.ends)
     low, high = axis.domain or ((min(0.0, *values), max(values)) if zero else (min(values), max(values)))
+    # A single value has no range.
     if high <= low:
         high = low + 1
     scale = ticks(axis.unit, low, high, limit)
     if zero and len(scale.places) > 1 and axis.domain is None:
         # Extended to whole ticks, so that no point is drawn beyond the last label.
         step = scale.places[1][0] - scale.places[0][0]
+        # The small number keeps a limit that is a tick already, but for rounding, from being moved a whole step.
         low, high = (floor(low / step + 1e-9) * step, ceil(high / step - 1e-9) * step)
         scale = ticks(axis.unit, low, high, round((high - low) / step))
     title = ", ".join(part for part in (axis.title, scale.unit) if part)

@@ -44,6 +44,7 @@ def series_colour(index: int) -> str:
 
 def series_shape(index: int) -> str:
     """The point shape of a series: series with the same colour have different shapes."""
+    # Series 0 and 7 have one colour, but a circle and a square.
     return SHAPES[(index + index // len(SERIES)) % len(SHAPES)]
 
 

@@ -96,6 +96,7 @@ def _shortened(element: Element) -> None:
 
 def _plain(value: float) -> str:
     text = f"{value:.1f}".removesuffix(".0")
+    # 0.5 is .5 in SVG.
     return "0" if text == "-0" else re.sub(r"^(-?)0\.", r"\1.", text)
 
 
@@ -115,7 +116,9 @@ def _steps(points: Sequence[Place]) -> str:
     text = f"M{_plain(tenths[0][0] / 10)},{_plain(tenths[0][1] / 10)}"
     steps = []
     for (x0, y0), (x, y) in pairwise(tenths):
+        # From tenth to tenth, both rounded: differences of unrounded points would add up to a drift along the line.
         across, down = _plain((x - x0) / 10), _plain((y - y0) / 10)
+        # A minus sign separates two numbers as well as a space does.
         steps.append(across + ("" if down.startswith("-") else " ") + down)
     return text + ("l" + " ".join(steps) if steps else "")
 
@@ -128,6 +131,7 @@ def thinned(points: Sequence[Place]) -> list[Place]:
         first, last = waiting.pop()
         if last - first < 2:
             continue
+        # The farthest point is kept if it is too far off, and both halves are looked at in the same way.
         far, place = max((_off(points[at], points[first], points[last]), at) for at in range(first + 1, last))
         if far > TOLERANCE:
             kept.add(place)
@@ -140,6 +144,7 @@ def _off(point: Place, start: Place, end: Place) -> float:
     (x, y), (x0, y0), (x1, y1) = point, start, end
     across, down = x1 - x0, y1 - y0
     length = across * across + down * down
+    # The nearest point of the segment, not of the endless line: its share of the way, from 0 to 1.
     share = 0.0 if length == 0 else min(1.0, max(0.0, ((x - x0) * across + (y - y0) * down) / length))
     return float(((x - x0 - share * across) ** 2 + (y - y0 - share * down) ** 2) ** 0.5)
 
@@ -171,6 +176,7 @@ def _joined(element: Element) -> None:
             last = None
             continue
         step = _line(child)
+        # Equal in all attributes but the way itself.
         if last is not None and last.attrib | {"d": ""} == child.attrib | {"d": ""}:
             last.set("d", last.attrib["d"] + step)
             element.remove(child)

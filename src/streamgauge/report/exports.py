@@ -47,6 +47,7 @@ def inside(figures: Sequence[Figure], labels: Sequence[str], budget: int) -> Lin
     linked = [(figure.numbers, link) for figure in figures if figure.numbers for link in _links(figure, labels)]
     links: dict[str, list[FigureLink]] = {}
     for numbers, link in sorted(linked, key=lambda pair: len(pair[1].href)):
+        # 60 characters for the element around the address.
         if (budget := budget - len(link.href) - 60) < 0:
             break
         links.setdefault(numbers.name, []).append(link)
@@ -90,6 +91,7 @@ def alone(drawing: str, series: Sequence[tuple[int, str]]) -> str:
     legend = series if len(series) > 1 else ()
     lines = "".join(
         f'<text y="{_HEAD * place - 5}" fill="{series_colour(index)}">■ {escape(label)}</text>'
+        # The lines of the legend are above the drawing, at negative heights: the last one ends at 0.
         for place, (index, label) in enumerate(legend, 1 - len(legend))
     )
     above = _HEAD * len(legend)

@@ -39,6 +39,7 @@ class FigureNumbers:
 def named(*parts: str) -> str:
     """A file name from words: ``Delay, live as csparql`` is ``delay-live-as-csparql``."""
     text = "".join(letter if letter.isalnum() else " " for letter in " ".join(parts).lower())
+    # Without a letter or digit nothing is left: the name must not be empty.
     return "-".join(text.split())[:80] or "figure"
 
 
@@ -93,6 +94,7 @@ def write_numbers(numbers: FigureNumbers, folder: Path) -> Path:
 def with_legend(chart: charts.Spec, series: Sequence[tuple[int, str]]) -> charts.Spec:
     """A chart for a file; with several series it gets the legend that the page shows."""
     names = {str(index): label for index, label in series}
+    # Vega ignores it; ``latex.pgfplots_picture`` takes the names of the series from here.
     chart |= {"usermeta": chart.get("usermeta", {}) | {"series": names}}
     if len(series) < 2:
         return chart

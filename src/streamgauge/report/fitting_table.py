@@ -31,6 +31,7 @@ class FittingTable(Table):
         """Render the table, or its records if the terminal is too narrow."""
         wide = options.update(max_width=UNBOUNDED)
         measures = [_measured(console, wide, column) for column in self.columns]
+        # What the table takes besides its columns: borders and padding.
         frame = self.__rich_measure__(console, wide).maximum - sum(measure.maximum for measure in measures)
         available = options.max_width - frame
         # A column of IRIs has a minimum as long as the longest IRI; folded, it is legible in less.

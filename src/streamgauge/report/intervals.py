@@ -44,5 +44,6 @@ def mean_interval(values: Sequence[float]) -> MeanInterval:
     count = len(values)
     if count < FEWEST:
         return MeanInterval(mean(values), None, count)
+    # n values have n - 1 degrees of freedom, and the table begins with 1.
     quantile = _T[count - 2] if count - 2 < len(_T) else _NORMAL
     return MeanInterval(mean(values), quantile * stdev(values) / sqrt(count), count)

@@ -83,6 +83,7 @@ def _cases(one: Series, judged: Judged) -> Iterator[ElementTree.Element]:
         yield case
         return
     # Adjacent windows share a case beyond so many: dashboards do not show tens of thousands.
+    # Rounded up: 250 windows make cases of 3, that is 84 of them.
     width = -(-len(verdict.windows) // CASES)
     for begin in range(0, len(verdict.windows), width):
         yield _group(one, judged, verdict.windows[begin : begin + width])

@@ -129,6 +129,7 @@ def _ticks(scale: TimeScale) -> Iterator[GridLine]:
     step = next(
         s * 10**power for power in range(24) for s in STEPS if (scale.last - scale.first) / (s * 10**power) <= most
     )
+    # The first multiple of the step in view.
     first = -(-scale.first // step) * step
     for time in range(first, scale.last + 1, step):
         x = scale.x(time)
@@ -146,6 +147,8 @@ def levels(places: Sequence[float], apart: float, most: int) -> list[int]:
     ends: list[float] = []
     levels_: list[int] = []
     for x in places:
+        # The lowest level that is free at x. Example: places 0, 5 and 12 that take 10 each are on the levels 0, 1 and
+        # 0.
         level = next((at for at, end in enumerate(ends) if end <= x), None)
         if level is None:
             level = min(len(ends), most - 1)

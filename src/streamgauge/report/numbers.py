@@ -22,6 +22,8 @@ def number(value: float) -> str:
 
 def rate(value: float) -> str:
     """A rate to three figures: 5,504.52 is ``5,500``, 12.345 is ``12.3``."""
+    # 5,504.52 has the logarithm 3.7, so it is rounded to 2 - 3 = -1 digits, to tens: 5,500. 12.345 is rounded to one:
+    # 12.3.
     digits = 0 if value == 0 else 2 - floor(log10(abs(value)))
     return _plain(round(value, digits), max(0, min(6, digits)))
 
@@ -30,6 +32,7 @@ def percent(share: float | None) -> str:
     """A share (0 to 1) in %; only 1 is 100%, and only 0 is 0%."""
     if share is None:
         return NOTHING
+    # With one decimal it would read 100%, although something was wrong.
     if 0.9995 <= share < 1:
         return ">99.9%"
     if 0 < share < 0.0005:

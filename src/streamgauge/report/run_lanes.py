@@ -70,6 +70,7 @@ EVERYTHING: Final = TimelineView()
 
 def _whole(text: str) -> bool:
     digits = text.removeprefix("-")
+    # So many digits are beyond all times of streams, and few enough for ``int`` to read quickly.
     return digits.isascii() and digits.isdigit() and len(digits) < 16
 
 

@@ -142,6 +142,7 @@ def micro(verdicts: Iterable[Verdict]) -> tuple[float, float]:
     windows = [window for verdict in verdicts for window in verdict.windows]
     positives = sum(window.true_positives for window in windows)
     actual, due = sum(window.actual for window in windows), sum(window.expected for window in windows)
+    # Without a row on either side both are 1, as nothing is wrong.
     return positives / actual if actual else float(not due), positives / due if due else float(not actual)
 
 

@@ -359,6 +359,8 @@ def box(values: Sequence[float]) -> Box:
 
 def _quantile(ordered: Sequence[float], share: int) -> float:
     whole, rest = divmod(share * len(ordered), 100)
+    # Of 8 values the quartiles are at 2, 4 and 6: the mean of the 2nd and 3rd value, and so on. Of 10 they are the
+    # 3rd, the mean of the 5th and 6th, and the 8th.
     if rest == 0 and 0 < whole < len(ordered):
         return (ordered[whole - 1] + ordered[whole]) / 2
     return ordered[min(whole, len(ordered) - 1)]
@@ -450,5 +452,6 @@ def _handed(series: Series, fed: Fed) -> str:
 
 def binned(series: Series, points: PointCloud, limit: int, show: Callable[[float], str]) -> list[Bin]:
     """The points in at most ``limit`` bins, and no more than the points of one repetition."""
+    # Repetitions have points at nearly the same places, which share bins.
     limit_ = max(1, -(-points.size // len(series.runs)))
     return points.bins(min(limit, limit_), show)

@@ -37,7 +37,7 @@ _DAYS: Final = (1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 1
 def ticks(unit: Unit, low: float, high: float, limit: int) -> Ticks:
     """About ``limit`` ticks for a linear axis from ``low`` to ``high``.
 
-    ``ticks("ms", 0, 9000, 4)`` are 0, 2, 4, 6 and 8 in s; ``ticks("count", 0, 1, 4)`` are 0 and 1.
+    ``ticks("ms", 0, 9000, 5)`` are 0, 2, 4, 6 and 8 in s; ``ticks("count", 0, 1, 4)`` are 0 and 1.
     """
     if unit == "s" and is_dated(low * 1000) and is_dated(high * 1000):
         return _dates(low, high, limit)
@@ -54,6 +54,7 @@ def _unit(unit: Unit, greatest: float) -> tuple[str, float]:
     if unit not in _UNITS:
         return "", 1.0
     own, sizes = _UNITS[unit]
+    # 9,000 ms are 9 s, but only a part of a minute: the largest unit of which there are at least 3 is s.
     fitting = [(name, size / own) for name, size in sizes.items() if greatest * own >= _SPAN * size]
     if greatest == 0 or not fitting:
         return (str(unit), 1.0) if greatest == 0 else next((name, size / own) for name, size in sizes.items())
@@ -65,6 +66,7 @@ def _step(least: float, steps: Sequence[float], *, whole: bool) -> float:
     if whole:
         least = max(1.0, least)
     for step in steps:
+        # Minutes and hours have steps of their own, as 5, 15 or 30: tens would not end at a whole hour.
         if step >= least > steps[0] / 2:
             return step
     if least <= 0:
@@ -101,6 +103,7 @@ def magnitudes(unit: Unit, low: float, high: float, limit: int) -> Ticks:
     first, last = floor(log10(low) + 1e-9), ceil(log10(high) - 1e-9)
     last = max(last, first + 1)
     parts = next((parts_ for parts_ in ((1, 2, 5), (1, 5)) if len(parts_) * (last - first) < limit), (1,))
+    # Over many magnitudes only each second or third power of ten has a tick.
     every = max(1, ceil((last - first) / max(1, limit)))
     steps = [part * 10.0**power for power in range(first, last + 1, every) for part in parts]
     top = 10.0**last

@@ -150,6 +150,7 @@ class TimelinePanel:
         heads = [Head.of(element) for element in admitted]
         ranked = arrivals(heads, query.windows, semantics.tick)
         self.candidates = candidates(ranked, query.windows, semantics, origin, scene.advance)
+        # The picture draws the definition's own values, and computes nothing by itself.
         self.due = dict(due_reports(admitted, query, semantics, scene.advance, origin))
         self.sent = {
             report.due: report.rows for report in expected(scene.stream, query, semantics, scene.advance, origin)
@@ -247,6 +248,7 @@ class TimelinePanel:
         if not self.large:
             return range(self.first, self.last + 1, ceil(span / 20))
         steps = [100, 200, 500, *(1000 * size for size in ROUND)]
+        # The shortest step with at most seven of them; beyond days, a multiple of a day.
         step = next((step for step in steps if span / step <= 7), steps[-1] * ceil(span / 7 / steps[-1]))
         return range(-(-self.first // step) * step, self.last + 1, step)
 
@@ -319,6 +321,7 @@ class TimelinePanel:
 
 def _first(t0: int, element: int, last: int) -> int:
     """The start of the axis: 0 if that is near, else t0 or the first element."""
+    # An axis from 0 shows how windows are counted from there, unless most of it would be empty.
     begun = min(t0, element)
     return min(t0, 0) if begun <= max(last - begun, 1) else begun
 

@@ -110,6 +110,8 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, mea
             any_evaluator = far and means.evaluator is None and not _is_by_changes(header, evaluator)
             evaluators = (evaluator, *(EVALUATORS if any_evaluator else ()))
             means = replace(means, evaluator=evaluator)
+            # In tables nothing of a run's rows reaches this process; that pays where Spark is needed anyway, or the
+            # run is large.
             if (evaluator == "spark" or far) and _may_be_in_tables(header, evaluators):
                 session = means.spark()  # first, as it says what is missing where there is no PySpark
                 from streamgauge.oracle.judging.tables import NotInTablesError
@@ -142,6 +144,7 @@ def _judge_tables(
 
     refused = NotInTablesError(f"answers of {heads.header.evaluator} by itself")
     for evaluator in dict.fromkeys(evaluators):
+        # An engine's answers are never judged by the evaluator that gave them.
         if evaluator != heads.header.evaluator:
             rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
             try:
@@ -253,6 +256,7 @@ def _halved(means: Means, *, second: bool) -> Progress:
     """The progress of one half of the work, where gracious mode is the second; of all of it without gracious mode."""
     if not means.gracious:
         return means.progress
+    # Of 10 steps in the second half the 3rd is the 13th of 20.
     return lambda done, of: means.progress(done + of if second else done, 2 * of)
 
 
@@ -274,6 +278,8 @@ def with_query(run: Run, template: str, values: Mapping[str, object]) -> Run:
     else:
         form = parse_sparql(text)
         windows = recorded.windows
+        # Plain SPARQL reads the default graph. Windows without names are that graph; named ones would be seen by GRAPH
+        # only.
         if not any(isinstance(part, Graph) for part in every_pattern(form.pattern)):
             windows = tuple(replace(window, name=None) for window in windows)
         query = replace(recorded, form=form, windows=windows, sparql=text)
@@ -391,6 +397,7 @@ def expected_reports(
     evaluator = means.choose(stream, query, semantics, None)
     expect, first, last = expectation(evaluator, stream, means)
     if course is not None and course.first is not None and course.last is not None:
+        # Reading may have left out elements of other streams, or moved late ones: the course says what came.
         first, last = course.first, course.last
     until = last if advance_to is None else all_closed(query.windows, last) if advance_to == "windows" else advance_to
     if t0 is None:
@@ -407,5 +414,7 @@ def _closes(query: ContinuousQuery, semantics: Semantics, windows: int) -> int:
     kinds = {window.window.kind for window in query.windows}
     if len(query.windows) > 1 or "count" in kinds:
         raise RefusedError("the number of windows says when time ends for one window in ms: say how far time comes")
+    # The first report: of a window cut at t0 after one slide, or of a full window after its size. The others follow
+    # slide by slide.
     head = query.window.slide if semantics.partial_head else query.window.size
     return head + (windows - 1) * query.window.slide

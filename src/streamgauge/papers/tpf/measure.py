@@ -229,6 +229,7 @@ def mean_later(outcome: CrowdOutcome | None) -> float | None:
 def growth(outcome: CrowdOutcome) -> float | None:
     """The growth per iteration as a share of the mean; ``None`` for too few iterations."""
     costs = later(outcome)
+    # Two points are always on a line.
     if len(costs) < 3:
         return None
     return linear_regression(range(len(costs)), costs).slope / max(1.0, fmean(costs))
@@ -243,6 +244,8 @@ def per_client(outcome: CrowdOutcome) -> tuple[float, float, float, float] | Non
         firsts.append(own[0])
         if len(own) > 1:
             polls = len(own) - 1
+            # Requests and bytes are counted up over the whole run: the difference of last and first, over the polls
+            # between.
             steps.append(((own[-1][0] - own[0][0]) / polls, (own[-1][1] - own[0][1]) / polls))
     if not firsts or not steps:
         return None
@@ -258,6 +261,8 @@ def crossing(one: Sequence[tuple[int, float]], other: Sequence[tuple[int, float]
     both = sorted(set(dict(one)) & set(dict(other)))
     gaps = [(clients, dict(one)[clients] - dict(other)[clients]) for clients in both]
     for (before, low), (after, high) in pairwise(gaps):
+        # Example: the gaps at 10 and 20 clients are -3 and 1. The sign changes between them, at 10 + 10 * 3 / (1 + 3)
+        # = 17.5.
         if min(low, high) <= 0 < max(low, high):
             return before + (after - before) * -low / (high - low)
     return None
@@ -307,6 +312,7 @@ def staleness(outcome: CrowdOutcome) -> float | None:
     """The 99th percentile of staleness, ms; ``None`` if some client had no answer."""
     late = sorted(stale(outcome))
     answered = len({answer.client for answer in outcome.answers})
+    # Without an answer for each client the percentile would leave out just those that are worst off.
     return float(late[int(0.99 * (len(late) - 1))]) if late and answered == outcome.scenario.clients else None
 
 
@@ -391,6 +397,7 @@ def _settling(extent: TpfExtent, measured: TpfOutcomes) -> ComparedClaim:
         return CLAIMS["settling"].beside(None)
     percents = [percent for _, percent in outcomes[0].clients]
     ends = outcomes[0].scenario.spread
+    # Half as long again as clients take to start, so that the start of the last ones is over.
     settled = fmean([percent for at, percent in outcomes[0].clients if at > 1.5 * ends] or percents[-1:])
     message = f"all {outcomes[0].scenario.clients}: {max(percents):.0f}% at most, {settled:.0f}% when all have started"
     return CLAIMS["settling"].beside(max(percents) / max(1e-9, settled), message)

@@ -239,6 +239,7 @@ def _figures(drawing: ChartDrawing, outcomes_by_system: dict[str, list[CrowdOutc
         curves = {
             numbers[system]: (NAMES[system], getattr(outcomes[-1], side))
             for system, outcomes in outcomes_by_system.items()
+            # Only systems that were measured with as many clients: a curve of fewer would seem cheaper.
             if outcomes and outcomes[-1].scenario.clients == largest
         }
         title = f"Figure {name}: CPU by the second, {largest} clients"
@@ -318,6 +319,8 @@ def _herd(scenarios: Iterable[Scenario], measured: TpfOutcomes) -> PageTable:
         polls = sorted(answer.received - answer.took for answer in outcome.answers if answer.took)
         if not polls:
             continue
+        # Windows of 100 ms that begin at a poll, at some 500 of the polls: of all of them it would take the square of
+        # their number.
         busiest = max(
             sum(start <= poll < start + 100 for poll in polls) for start in polls[:: max(1, len(polls) // 500)]
         )

@@ -45,6 +45,7 @@ class _Block:
 
 def recognises(text: str) -> bool:
     """Whether the text has a CQELS stream clause, and none of a dialect that writes streams before WHERE."""
+    # An empty token in front, so that the first word has one before it, too.
     tokens_ = (Token("sign", "", 0), *tokens(text))
     triples = zip(tokens_, tokens_[1:], tokens_[2:], strict=False)
     uses = [(first, third) for first, second, third in triples if second.says("STREAM")]
@@ -110,6 +111,7 @@ def _placed(clauses: Clauses, blocks: list[_Block], sources: tuple[StreamWindow,
             "static data is one graph: name a single one with GRAPH, and put all patterns on static data inside it",
             first,
         )
+    # The first reading was only to see which graphs are read. Now the heads are replaced in the text as it came.
     clauses.plain = before
     if len(sources) == 1 and not static:
         _replace(clauses, blocks, {})
@@ -157,6 +159,7 @@ def _distinct(query: ContinuousQuery) -> dict[str, StreamWindow]:
 
 def _as_streams(text: str, windows: dict[str, StreamWindow]) -> str:
     """The text with GRAPH and a window's name replaced by ``STREAM <s> [..]``."""
+    # From the end, so that the positions of tokens in front stay right.
     for token, following in reversed(list(pairwise(tokens(text)))):
         if not token.says("GRAPH"):
             continue

@@ -141,6 +141,7 @@ def _inside_window(clauses: Clauses, uses: list[_Use]) -> bool:
     for use in uses:
         if use.token.says("WINDOW"):
             passed = [token.text for token in clauses.tokens[use.end : clauses.at]]
+            # More braces were opened since the WINDOW clause than closed: the cursor is inside its group.
             if passed.count("{") > passed.count("}"):
                 return True
     return False
@@ -171,6 +172,7 @@ def _check_uses(clauses: Clauses, uses: list[_Use]) -> None:
         if use.name not in declared:
             what = f"the window <{use.name}> is not declared: add FROM NAMED WINDOW <{use.name}> ON <stream> [..]"
             clauses.refuse(what, use.token)
+    # GRAPH ?g may read any window, so none can be said to be unused.
     any_graph = any(one.says("GRAPH") and two.kind == "variable" for one, two in pairwise(clauses.tokens))
     for window, token in clauses.windows:
         if window.name not in {use.name for use in uses} and not any_graph:
@@ -186,6 +188,8 @@ def _placed(clauses: Clauses, uses: list[_Use]) -> ContinuousQuery:
     form = form_of(clauses)
     if len(clauses.windows) > 1 or not set(reads(form)) <= {f"<{clauses.windows[0][0].name}>"}:
         return compose(clauses, form)
+    # Read once to see which graphs the patterns need. It is a single window, so its clause is removed rather than
+    # renamed.
     clauses.plain = before
     for use in uses:
         clauses.at = use.end
@@ -231,6 +235,7 @@ def _streams(query: ContinuousQuery) -> str:
 
 def _as_windows(text: str) -> str:
     """The text with GRAPH replaced by WINDOW before an IRI."""
+    # From the end, so that the positions of tokens in front stay right.
     for token, following in reversed(list(pairwise(tokens(text)))):
         if token.says("GRAPH") and following.kind == "iri":
             text = f"{text[: token.start]}WINDOW{text[token.end :]}"

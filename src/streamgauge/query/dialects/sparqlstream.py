@@ -91,6 +91,7 @@ def _window(text: str, start: int, end: int) -> Window:
         inside = text[start:end].strip()
         what = f"[{inside}] is not a window of SPARQLstream, whose windows are time-based; write [NOW - 10 S SLIDE 5 S]"
         raise QueryError(what, text, start)
+    # [NOW] has no size: the window of 1 ms is the current instant.
     size = _ms(text, match, 1) if match.group(1) else 1
     if match.group(3) and _ms(text, match, 3, least=0):
         raise QueryError(
@@ -103,6 +104,7 @@ def _ms(text: str, match: re.Match[str], group: int, least: int = 1) -> int:
     number, unit = match.group(group), match.group(group + 1).upper()
     if unit not in _UNITS and (least or int(number[:20])):
         raise _no_unit(text, match, group, unit)
+    # At most 20 digits are read: a number of a million digits takes seconds, and is out of range anyway.
     ms = int(number[:20]) * _UNITS.get(unit, 1)
     if ms < least or ms > 10**15:
         raise QueryError(f"{number} {unit} is out of range: write 1 MS to 10^15 MS", text, match.start(group))
@@ -140,5 +142,6 @@ def _written(window: Window) -> str:
 
 
 def _duration(ms: int) -> str:
+    # The longest unit without a remainder: 90,000 ms are 90 S, 120,000 ms are 2 MINUTES.
     unit = max((unit for unit, factor in _WRITTEN.items() if ms % factor == 0), key=lambda unit: _WRITTEN[unit])
     return f"{ms // _WRITTEN[unit]} {unit}"

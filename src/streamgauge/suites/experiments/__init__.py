@@ -78,6 +78,7 @@ def _keys(problem: Any) -> tuple[str, ...]:
 def _is_swept(text: str, keys: Sequence[str]) -> bool:
     """Whether the file sweeps over a key."""
     at = tomllib.loads(text).get("sweep", {})
+    # A sweep may be written with dots in quotes, ``"workload.stations" = [1, 2]``, or as tables in each other.
     flat = at.get(".".join(keys)) if isinstance(at, dict) else None
     for key in keys:
         at = at.get(key) if isinstance(at, dict) else None
@@ -334,6 +335,7 @@ def read_text(text: str, path: Path, overrides: Sequence[str] = ()) -> Experimen
         data = tomllib.loads(text)
     except ValueError as error:
         raise ExperimentError(not_toml(path, text, error)) from error
+    # Before the sweeps are expanded: -D of a swept field replaces the sweep.
     for override in overrides:
         _set(data, override)
     try:
@@ -379,6 +381,7 @@ def _near(data: dict[str, Any], folder: Path) -> dict[str, Any]:
         *(("query", name) for name in ("file", "static")),
     ):
         part = data.get(table)
+        # Values of other types stay as they are: the validation after this names them.
         if isinstance(part, dict) and isinstance(part.get(key), str):
             part[key] = str(folder / part[key])
     workload = data.get("workload")

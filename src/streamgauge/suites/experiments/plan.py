@@ -168,6 +168,7 @@ def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
 
 def stream_folder(part: WorkloadPart, query: ContinuousQuery, seed: int, streams: Path) -> Path:
     """The path of a workload's stream table for a seed; it may not exist yet."""
+    # Everything that the stream depends on is in the name, so that other parameters never find this table.
     source = {"name": part.name, "file": str(part.file), "seed": seed, **part.parameters, **identity(part, query)}
     digest = hashlib.sha256(json.dumps(source, sort_keys=True, default=str).encode()).hexdigest()[:16]
     return streams / digest

@@ -186,6 +186,7 @@ def run_variants(variants: Sequence[Variant], context: ExperimentContext) -> Ite
     first = True
     for number, variant in enumerate(planned):
         part = context.part(number, len(planned)) if len(planned) > 1 else context
+        # Only the first variant with runs to do foretells, and then for all that follow.
         yield from _run_variant(variant, part, planned[number:] if first else ())
         first = False
     context.tell("done", 1.0)
@@ -243,6 +244,7 @@ def made_stream(
             made_once(path, partial(write_recorded, experiment, planned.query, planned.text, note=context.note))
         else:
             made_once(path, partial(write_workload, part, seed, tables=context.tables))
+    # Also for a stream that was there already: its folder's name depends on the query only in part.
     if reason := other_stream(path, planned.query):
         raise RefusedError(reason)
     return path, stream_facts(path)

@@ -152,6 +152,7 @@ class Pipeline:
         sessions: list[SparkSession] = []
 
         def spark() -> "SparkSession":
+            # The list only notes that there was a session, which tells where the stage was done.
             sessions.append(self.context.spark())
             return sessions[-1]
 
@@ -168,6 +169,7 @@ class Pipeline:
             # With its checkpoint: a streaming job would resume the run that is to be repeated.
             for stale in (self.folder(trial), self._checkpoint(trial)):
                 rmtree(stale, ignore_errors=True)
+        # Each seed once, in order: all engines and semantics read the same stream.
         for seed in dict.fromkeys(trial.seed for trial in self.trials):
             self._generated(seed)
         for trial in self.trials:
@@ -215,6 +217,7 @@ class Pipeline:
             made_stream(self.experiment, self.planned, seed, replace(context, streams=stream.parent))
         elif not kept and isinstance(stream, RemotePlace):
             self.context.tell(f"generate: {what}", 0.0)
+            # What a stopped stage left has no manifest, but may have files.
             self._remove(stream)
             self._write_remote(seed, stream, context)
         self._tell(Stage.GENERATE, what, self.facts(seed).triples, began, kept=kept, where=where())
@@ -314,6 +317,7 @@ class Pipeline:
         kept = verdict is not None
         if verdict is None:
             self.context.tell(f"judge: {trial.name}", 0.0)
+            # With 0 every run is large enough to be judged in tasks of Spark.
             in_tasks = 0 if self.on_spark else None
             means = Means(context.spark, max_delay=self.experiment.max_delay, in_tasks=in_tasks)
             whole = partial(read_run, folder, parse)
@@ -356,6 +360,7 @@ class Pipeline:
 
         far = HadoopFiles(self.context.spark())
         for file in files:
+            # First, so that files of an earlier run with another shape do not stay.
             far.remove(target / file.name)
             far.put(file, target / file.name)
 

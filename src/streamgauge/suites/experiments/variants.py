@@ -46,6 +46,7 @@ def expanded(data: Mapping[str, Any]) -> Iterator[VariantData]:
     plain = {name: value for name, value in data.items() if name != "sweep"}
     axes = dict(_axes(data.get("sweep", {}), ()))
     queries = _queries(plain.get("query"))
+    # Counted before the product is made, which may be astronomical.
     if len(queries) * _count(axes) > MAX_VARIANTS:
         raise SweepError(("sweep",), f"it has more than {MAX_VARIANTS:,} variants: sweep over fewer values")
     names = _names(axes)
@@ -71,6 +72,7 @@ def _axes(table: Any, keys: tuple[str, ...]) -> Iterator[tuple[str, list[Any]]]:
         raise SweepError(("sweep", *keys), f"only fields of {', '.join(SWEPT[:-1])} and {SWEPT[-1]} can be swept")
     elif not isinstance(table, list) or not table or not keys:
         raise SweepError(("sweep", *keys), "expected a list of values, as in feed.pace = [1, 10]")
+    # By their texts: 1 and 1.0 are equal in Python but different variants.
     elif len({json.dumps(value, sort_keys=True, default=str) for value in table}) < len(table):
         raise SweepError(("sweep", *keys), "the list repeats a value: remove one of them")
     else:
@@ -99,6 +101,7 @@ def _queries(part: Any) -> list[tuple[int | None, dict[str, str], Any]]:
     labels = [_label(query, number) for number, query in enumerate(part, 1)]
     twice = Counter(labels)
     return [
+        # Two queries of one label are numbered: ``q1 1`` and ``q1 2``.
         (number, {"query": label if twice[label] == 1 else f"{label} {number + 1}"}, query)
         for number, (label, query) in enumerate(zip(labels, part, strict=True))
     ]
@@ -160,4 +163,5 @@ def toml(value: object) -> str:
             return "{ " + ", ".join(f"{key} = {toml(inner)}" for key, inner in value.items()) + " }"
         case list() | tuple():
             return f"[{', '.join(map(toml, value))}]"
+    # JSON's strings, numbers, true and false are also TOML's.
     return json.dumps(value, ensure_ascii=False)

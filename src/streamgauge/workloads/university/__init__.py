@@ -314,6 +314,7 @@ def _graduate(department: Department, number: int) -> list[Triple]:
     random.below(1)
     triples.append(_advised(department, person))
     for publication in random.some(random.within(0, 5), 0, len(department.publications) - 1):
+        # Publications are described after all people, so that all of their authors are known by then.
         department.publications[publication][2].append(person)
     return triples
 
@@ -374,6 +375,7 @@ class Chosen:
 
     def below(self, bound: int) -> int:
         """A whole number from 0 to ``bound`` - 1; its bias is below bound / 2^160."""
+        # 256 bits as a number in a mixed base: each draw takes one digit off.
         self._bits, remainder = divmod(self._bits, bound)
         return remainder
 
@@ -461,6 +463,7 @@ def _batches(number: int, seed: int, names: str, interval: int, order: int) -> I
 
 
 def _batch(rows: list[tuple[int, int, Triple]], order: int, interval: int) -> pa.RecordBatch:
+    # A university's resources have a range of their own, so that tasks need not know how many those before have made.
     sequences = [(order << BITS) + at for at, _, _ in rows]
     subjects, predicates, objects = zip(*(triple for _, _, triple in rows), strict=True)
     columns = [

@@ -105,6 +105,7 @@ def static_plan(seed: int, **parameters_: object) -> TablePlan | None:
     if not total:
         return None
     stations = values["stations"]
+    # Four stations to a city, eight cities to a state: 100 stations are in 25 cities and 4 states.
     cities, states = _cities(stations), _states(stations)
     least = len(_known()) + 3 * states + 6 * cities + 7 * stations
     if total < least:
@@ -201,6 +202,7 @@ def _station(seed: int, stations: int, ids: Ints) -> list[Statement]:
         _PARENT: _thing("city", ids // 4),
         **_coordinates(seed, "station", ids),
         f"<{GEO}alt>": tenths(draws.below(30_000, seed, "altitude", ids)),
+        # The stations form a ring.
         f"<{GN}neighbour>": system((ids + 1) % stations),
     }
     return _facts(system(ids), statements)
@@ -261,6 +263,7 @@ class ObservationWriter:
     def __call__(self, observations: pa.RecordBatch) -> pa.RecordBatch:
         """The rows of a batch of observations."""
         n, station, time, value = numbers_of(observations, "n", "station", "time", "value")
+        # With two phenomena observation 0 makes the elements 0 and 1, observation 1 the elements 2 and 3.
         elements = np.arange(len(n)) * len(self.seen)
         groups = [
             (
@@ -329,6 +332,7 @@ def tenths(counts: Ints) -> pa.Array:
 
 
 def _decimal(count: int) -> str:
+    # Of the absolute value, since -5 // 10 is -1: -5 tenths are -0.5.
     whole, rest = divmod(abs(count), 10)
     return f"{'-' if count < 0 else ''}{whole}.{rest}"
 

@@ -99,6 +99,7 @@ class Regular:
 
     def of_stations(self, stations: Ints) -> Ints:
         """The numbers of all observations of some stations."""
+        # The inverse of the order of observation: the place of each station in it.
         places = np.argsort(self.stations)[stations]
         of, turn = expanded(np.maximum(0, -(-(self.count - places) // self.size.stations)))
         places_: Ints = places[of] + turn * self.size.stations
@@ -111,9 +112,12 @@ class Regular:
         factors, addends = _steps()
         step = start[run] + n - first[run] + 1
         # Products wrap at 2^64, a multiple of the generator's modulus 2^48.
+        # The generator is a linear map; so are k steps of it. One product and sum leads from a known state to any
+        # later one.
         states = (factors[step] * state[run].astype(np.uint64) + addends[step]) & np.uint64(random.MASK)
         drawn = (states >> np.uint64(17)).astype(np.int64)
         bound = self.size.high - self.size.low
+        # As in java.util.Random: for a power of two its high bits, otherwise the remainder.
         value: Ints = (drawn * bound) >> 31 if bound & (bound - 1) == 0 else drawn % bound
         return (value + self.size.low) * 10
 
@@ -172,6 +176,8 @@ def heavy_tailed(seed: int, size: StreamSize, stations: Ints) -> Times:
     """
     station, turn = np.repeat(stations, turns(size)), np.tile(np.arange(turns(size)), len(stations))
     draw: Floats = (draws.bits(seed, "wait", station, turn) + 1) * 2.0**-53
+    # For a draw u from (0, 1], m / sqrt(u) has a Pareto distribution of shape 2 with the least value m, and 2m on
+    # average.
     wait = np.maximum(1, np.floor(size.interval / 2 / np.sqrt(draw)).astype(np.int64))
     first = draws.below(size.interval, seed, "place", station)
     time = np.cumsum(np.where(turn == 0, first, wait).reshape(len(stations), -1), axis=1).ravel()
@@ -218,6 +224,7 @@ def _normal(seed: int, size: StreamSize, times: Times) -> Ints:
     span = (size.high - size.low) * 10
     drawn = draws.normal(seed, "value", *times) * (span / 6.0) + span / 2.0
     whole = np.trunc(drawn)
+    # Half away from zero, by operations that are exact on every machine.
     rounded: Floats = whole + np.sign(drawn) * (np.abs(drawn - whole) >= 0.5)
     tenths: Ints = np.clip(rounded, 0.0, float(span)).astype(np.int64)
     return tenths + size.low * 10

@@ -276,6 +276,7 @@ class LiveRoom:
             taken, readers = await run_in_threadpool(self._publish, fields)
         except EXPECTED as error:
             return self._published(request, fields, sentence(error), 400)
+        # The page of the query shows at once what the elements did.
         if len(readers) == 1:
             return _go(f"/live/queries/{readers[0]}")
         return self._published(

@@ -37,6 +37,7 @@ def answer_picture(answers: Sequence[NumberedAnswer], wanted: TimelineView) -> M
     )
     if not timed:
         return Markup("")
+    # At least 1 ms wide, as a scale divides by the width.
     whole = timed[0][0], max(timed[-1][0], timed[0][0] + 1)
     scale = TimeScale(*(wanted.times or whole), wanted.width, whole)
     shown = [(instant, answer) for instant, answer in timed if scale.shows(instant, instant)]

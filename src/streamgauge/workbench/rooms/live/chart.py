@@ -102,6 +102,7 @@ class ChartChoice:
         if not self.span:
             return answers
         instants = [answer.line.instant for answer in answers if answer.line.instant is not None]
+        # Back from the newest answer rather than from now: streams may be of years ago.
         first = max(instants, default=0) - SPANS[self.span]
         return [answer for answer in answers if answer.line.instant is not None and answer.line.instant >= first]
 
@@ -202,6 +203,7 @@ class ChartFrame:
         """The place of an x."""
         low, high = self.x
         return self.LEFT + (self.width - self.LEFT - self.RIGHT) * (
+            # A single point is drawn in the middle.
             0.5 if high == low else (value - low) / (high - low)
         )
 
@@ -250,9 +252,12 @@ def _threshold(frame: ChartFrame, live_chart: LiveChart) -> Markup:
 def nice_ticks(low: float, high: float) -> list[float]:
     """About four round values that span a range, at least two."""
     span = (high - low) or abs(high) or 1.0
+    # Example: from 0 to 10 the step begins at 1. With the factors 1 and 2 there would be 10 and 5 steps, with 5 there
+    # are 2: the ticks are 0, 5 and 10.
     step = 10 ** floor(log10(span / 4))
     step *= next(factor for factor in (1, 2, 5, 10) if span / (step * factor) <= 4.5)
     first, last = floor(low / step), max(ceil(high / step), floor(low / step) + 1)
+    # Rounded to 12 digits: 3 * 0.1 is 0.30000000000000004.
     return [float(f"{index * step:.12g}") for index in range(first, last + 1)]
 
 
@@ -305,5 +310,6 @@ def thinned(
 def _extremes(group: list[tuple[float, float]]) -> list[tuple[float, float]]:
     if len(group) <= 4:
         return group
+    # A set, since the first point may be the lowest as well; the order of time comes back by sorting.
     kept = {0, len(group) - 1, *(group.index(pick(group, key=lambda point: point[1])) for pick in (min, max))}
     return [group[place] for place in sorted(kept)]

@@ -26,6 +26,7 @@ class PlanLine:
     def memory(self) -> int | None:
         """The estimated size of the rows that the operator remembers, bytes."""
         kept = self.step.kept
+        # A row of as many numbers as the operator has variables, a triple being three.
         return None if kept is None else kept * len(self.step.operator.variables) * TRIPLE_BYTES // 3
 
 
@@ -63,6 +64,7 @@ class WatchedPlans:
         """The plan of a query, which is watched from now on."""
         with self._lock:
             now, tree, watched = self._steady(), running.operator_tree, self._watched.get(running.name)
+            # A query that was restarted has another tree, whose counts begin anew.
             if tree is not None and (watched is None or watched.tree is not tree):
                 if watched is not None:
                     watched.watch.stop()
@@ -89,6 +91,7 @@ class WatchedPlans:
 
 def _shown(watched: _Watched, now: float) -> ShownPlan:
     own = [0.0 if step.shared else step.counts.cpu / 1e6 for step in watched.watch.steps]
+    # The clock of the thread is read less often than those of operators, and may lag behind their sum.
     total = max(1000 * (watched.running.worker.cpu - watched.cpu), sum(own))
     lines = (
         PlanLine(step, cpu, cpu / total if total else 0.0) for step, cpu in zip(watched.watch.steps, own, strict=True)

@@ -75,6 +75,7 @@ class SourcePlaces:
         """A file or folder below the workbench's folder; SourceError for any other, symbolic links followed."""
         root = self.folder.resolve()
         file = (root / path).resolve() if is_path(path) else root.parent
+        # A question mark would begin the options of the address that is made of the path.
         if "?" in str(file) or not file.is_relative_to(root):
             raise SourceError(
                 f"{path:.100}: only files below the workbench's folder are read: copy or link nothing else"
@@ -128,6 +129,7 @@ def _files(folder: Path, apart: str = "") -> Iterator[Path]:
         if apart in files:
             folders.clear()
             continue
+        # In place, since ``walk`` descends into what is left in this very list.
         folders[:] = sorted(name for name in folders if not name.startswith("."))
         yield from (Path(at) / name for name in sorted(files))
 
@@ -169,6 +171,8 @@ class RateMeter:
         """Add a sample, and drop those older than the span except the newest of them."""
         samples = self._samples
         samples.append(sample)
+        # The second sample decides: as long as it is younger than the span, the first one is needed to measure the
+        # whole span.
         while len(samples) > 2 and samples[1].at <= sample.at - SPAN_S:
             samples.popleft()
 
@@ -252,6 +256,7 @@ class LiveRegistrations:
                 opened = [self._place(running, source) for source in sources]
                 for stream, url in opened:
                     self._attach(stream, url, running.name)
+            # What was opened is closed again: the query is registered with all of its sources or not at all.
             except Exception:
                 self.end(running.name)
                 raise
@@ -279,6 +284,7 @@ class LiveRegistrations:
     def hold(self, name: str) -> None:
         """Keep a query's answers back; its sources and the query go on. UnknownQueryError."""
         with self._holding:
+            # Holding twice keeps the place of the first time.
             self._held.setdefault(name, self.queries.query(name).answers.number)
             self._wake(name)
 

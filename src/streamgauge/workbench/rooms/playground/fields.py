@@ -283,6 +283,7 @@ def semantics_of(data: Mapping[str, Any]) -> Semantics:
     """
     start = started_from(str(data.get("profile", BASE)))
     settings = {name: value for name, value in data.items() if name != "profile"}
+    # As JSON values, since a form and a link have no others; ``decode`` then checks profile and changes alike.
     whole = {**encode(start, _LEFT_OUT), **settings}
     semantics = decode(Semantics, {"name": start.name, **whole})
     # Where the windows of a run begin is no property of an engine.

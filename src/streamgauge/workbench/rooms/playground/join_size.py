@@ -55,8 +55,12 @@ def _solutions(bgp: al.BGP, degrees: _Degrees) -> int:
     waiting = list(bgp.patterns)
     size = 1
     while waiting:
+        # Example: 100 triples with :in, one for each subject and at most 50 for an object. Of ``?x :in ?g . ?y :in
+        # ?g`` the first pattern has 100 matches. Then ?g is bound, and each has at most 50 in the second: 5,000 in
+        # all.
         costs = [_matches(pattern_, bound, degrees) for pattern_ in waiting]
         cheapest = costs.index(min(costs))
+        # At least 1: an OPTIONAL around a pattern without matches keeps its left side.
         size *= max(1, costs[cheapest])
         bound.update(_variables(waiting.pop(cheapest)))
     return size

@@ -78,6 +78,7 @@ def _part(run: Run, table: Path, verdict: Verdict, window: str) -> PlaygroundSta
     assert after.instant is not None
     if before.start is None or any(window.window.kind != "time" for window in run.header.query.windows):
         raise RunStateError(f"window {window} cannot be cut out of its run: its query has windows not measured in time")
+    # One window ahead of the report before: for (5000, 10000] it is 0.
     earliest = 2 * before.start - (before.instant if before.end is None else before.end)
     semantics = _fixed(run, table, verdict, earliest, before.instant)
     stream = list(islice(_between(table, semantics.t0, after.instant), MOST_ELEMENTS + 1))
@@ -111,6 +112,7 @@ def _fixed(run: Run, table: Path, verdict: Verdict, earliest: int, since: int) -
     if t0 is None:
         first = next((element.time for element in elements(table)), None)
         t0 = origins(semantics, windows, first)[0]
+    # A multiple of all slides, periods and ticks, so that windows still begin where those of the run did.
     step = lcm(semantics.time_unit, semantics.period or 1, *(window.window.slide for window in windows))
     return replace(semantics, origin=Origin.FIXED, t0=t0 + max(0, earliest - t0) // step * step, since=since)
 

@@ -173,6 +173,7 @@ def _told(
 ) -> RecordingDiagnosis:
     models = why.diagnosis.models
     first = tuple(part.sentence for part in models[0]) if models else ()
+    # The first model is told in detail; ``equal`` of them are as good as it, and the others have more free choices.
     alike = [
         f"{'Equally good' if at < why.diagnosis.equal else 'With more free choices'}: {model(parts)}"
         for at, parts in enumerate(models[1 : 1 + OTHERS], 1)
@@ -243,6 +244,7 @@ def _box(report: JudgedReport, heading: str, scale: TimeScale, top: float) -> Sh
     count = report.expected if heading.startswith("Expected") else report.recorded
     at = "" if report.instant is None else f" at {report.instant:,} ms"
     title = f"{heading}{at}, {counted(count, 'row')}: {report.words}"
+    # A report without an instant is drawn at the end, as nobody knows where it belongs.
     x = scale.x(scale.last if report.instant is None else report.instant)
     sign = "" if report.word in ("right", "late") else report.sign
     text, href = str(count) if count < 100 else "", f"#report-{report.instant}"

@@ -102,6 +102,7 @@ def _simple(result: PlaygroundResult) -> str | None:
 def _evaluation(side: PlaygroundEvaluation | None, names: Names) -> dict[str, Any] | None:
     if side is None:
         return None
+    # The rows that all reports may have together are shared out: with 20,000 for 1,000 reports, each has 20.
     limit = max(5, min(MOST_ROWS, MOST_TOLD // max(1, len(side.candidates))))
     return {
         "name": side.declared.name,
@@ -177,6 +178,8 @@ def listed(result: PlaygroundResult) -> tuple[list[ListedReport], int]:
         pairs = [ReportPair(report.due.instant, ReportChange.SAME, report, None) for report in result.a.reports]
     kept = pairs
     if len(pairs) > LISTED_REPORTS:
+        # False sorts before True, so pairs that differ come first. The second sort puts those kept back into order of
+        # time.
         places = sorted(range(len(pairs)), key=lambda at: (pairs[at].change is ReportChange.SAME, at))
         kept = [pairs[at] for at in sorted(places[:LISTED_REPORTS])]
     return list(_lines(kept, result)), len(pairs) - len(kept)
@@ -224,6 +227,7 @@ def _rows(
 def page_values(result: PlaygroundResult, *, scripted: bool = False) -> Mapping[str, Any]:
     """The variables of the page's part that is drawn; a ``scripted`` page shows the words of shapes itself."""
     lines, more = listed(result)
+    # Reversed, so that of several mistakes in one part the first is the one that stays.
     sentences = {trouble.where: trouble.sentence for trouble in reversed(result.troubles)}
     if wrong := next((trouble for trouble in result.troubles if trouble.where == "query"), None):
         sentences["query"] = f"Line {wrong.line}, column {wrong.column}: {wrong.sentence}"

@@ -107,6 +107,7 @@ def result(state: PlaygroundState) -> PlaygroundResult:
 def _result(state: PlaygroundState) -> PlaygroundResult:
     troubles: list[Trouble] = []
     dialect = state.dialect
+    # Only A without fields depends on the dialect: it then gets the semantics of the dialect's name.
     if not state.a and not dialect:
         with _noted(troubles, "query"):
             dialect = _detected(state.query)
@@ -116,6 +117,7 @@ def _result(state: PlaygroundState) -> PlaygroundResult:
     read = _texts(state.query, state.dialect, state.stream, state.syntax, state.static, lateness)
     stream = read.stream or TypedStream(())
     horizon = horizon_of(stream.elements, state.advance, stream.told)
+    # The query's dialect may be detected twice, with the same mistake.
     troubles_ = tuple(dict.fromkeys((*read.troubles, *troubles)))
     result = PlaygroundResult(state, read.names, read.dialect, read.query, stream, horizon, troubles=troubles_)
     if troubles_ or read.query is None or read.memory is None:
@@ -141,6 +143,7 @@ def _compared(
     read: _ReadTexts, a: PlaygroundEvaluation, b: PlaygroundEvaluation, again: Again
 ) -> tuple[ReportPair, ...]:
     for one, other, pairs in tuple(read.comparisons):
+        # By identity: evaluations are remembered (``RowMemory``), so an unchanged side is the same object.
         if one is a and other is b:
             return pairs
     read.comparisons.append((a, b, pairs := compared(a, b, again)))

@@ -82,6 +82,7 @@ def of_json(data: object) -> PlaygroundState:
     _check_choices(texts)
     chosen = {which: _semantics(which, data[which]) for which in ("a", "b") if data.get(which) is not None}
     advance = data.get("advance")
+    # Not ``isinstance``: true is an int in Python.
     if advance is not None and (type(advance) is not int or abs(advance) > LATEST):
         raise StateError("how far time comes is a whole number of ms, or nothing", "advance")
     width = data.get("width", 1100)
@@ -139,6 +140,7 @@ def shortened(settings: Mapping[str, Any]) -> dict[str, Any]:
     if profile not in profile_names():
         return dict(settings)
     usual = fields_of(started_from(profile))
+    # ``object`` equals no value, so that unknown fields are kept, for the reader to complain about.
     kept = {name: value for name, value in settings.items() if name != "profile" and value != usual.get(name, object)}
     return {"profile": profile, **kept}
 
@@ -155,11 +157,15 @@ def of_link(value: str) -> PlaygroundState:
     if len(value) > LONGEST_LINK:
         raise StateError("the link is too long: it holds no state")
     try:
+        # ``link`` strips the padding, whose equals signs would have to be escaped: here the length is filled up to a
+        # multiple of 4.
         packed = base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
         opened = zlib.decompressobj()
+        # At most so many bytes come out: a link of a few kilobytes could unpack to gigabytes of zeros.
         text = opened.decompress(packed, MOST_BYTES)
     except (binascii.Error, ValueError, zlib.error):
         raise StateError("the link was cut or changed: it holds no state") from None
+    # The first means that more would have come, the second that the end is missing.
     if opened.unconsumed_tail or not opened.eof:
         raise StateError("the link was cut, or holds too large a state")
     return of_text(text)

@@ -93,9 +93,11 @@ class Names:
     def written(self, term: Term) -> str | None:
         """A term in the simple notation; ``None`` if it cannot be written there."""
         short = _literal(term) if term[0] == '"' else self._iri(term)
+        # These end a term, an element or a triple in the simple notation.
         if short is None or any(mark in short for mark in " |\n\t") or short.endswith("."):
             return None
         try:
+            # Read back: only what comes out as the same term is shown in short.
             return short if self.term(short) == term else None
         except notation.NotationError:
             return None
@@ -199,11 +201,13 @@ def _element(part: re.Match[str], number: int, names: Names, text: str) -> tuple
         raise _wrong(text, part, str(error)) from None
     if not added:
         raise _wrong(text, part, "the element has no triple: write SUBJECT PREDICATE OBJECT and a full stop")
+    # Where the time is written: dragging an element on the timeline changes just these letters.
     place = (part.start() + match.start(2), part.start() + match.end(2))
     return StreamElement(names.stream(match[1]), time, number, added, (), until), place
 
 
 def _wrong(text: str, part: re.Match[str], sentence: str) -> StreamTextError:
+    # The first letter that is not a space.
     start = part.start() + len(part[0]) - len(part[0].lstrip())
     line, column = text.count("\n", 0, start) + 1, start - (text.rfind("\n", 0, start) + 1) + 1
     return StreamTextError(f"line {line}: {sentence}", line, column)
@@ -240,9 +244,11 @@ def _formatted(text: str, syntax: str, names: Names, lateness: int | None) -> Ty
     reading = Reading(names.stream(None), lateness=lateness, checked=True, note=lambda _sentence: None)
     try:
         followed = one_by_one(form.follow(io.BytesIO(text.encode()), "the stream", reading, refused))
+        # One more than allowed is enough to refuse; an advance may come with it.
         items = list(islice(followed, MOST_ELEMENTS + 2))
     except MistakeError as error:
         match = _LINE.search(str(error))
+        # The readers of files name the line in their sentence.
         raise StreamTextError(str(error), int(match[1]) if match else 1) from None
     elements = tuple(item for item in items if isinstance(item, StreamElement))
     if len(elements) > MOST_ELEMENTS:

@@ -66,6 +66,7 @@ def _span(result: PlaygroundResult, sides: Sequence[PlaygroundEvaluation]) -> tu
     """The first and the last time (ms) of anything that is drawn."""
     times = [element.time for element in result.stream.elements]
     starts = [view.start for side in sides for candidate in side.candidates for view in candidate.due.views]
+    # t0 far behind the stream's end would leave the elements a few pixels.
     first = min([*times, *starts, *(side.t0 for side in sides if side.t0 <= result.horizon)], default=0)
     return first, max([*times, result.horizon, first + 1], default=1)
 
@@ -126,12 +127,14 @@ class _Members:
         for element in stream:
             self._by_triples.setdefault((element.time, id(element.added)), []).append(element.sequence)
         self._by_triple = {(element.time, triple): element.sequence for element in stream for triple in element.added}
+        # Without repeated triples the sizes add up, which spares a set of all triples for each window.
         self._repeats = len(self._by_triple) < sum(len(element.added) for element in stream)
 
     def of(self, inside: Sequence[Arrival]) -> tuple[int, ...]:
         """The numbers of the elements that a content has triples of, ascending."""
         numbers: set[int] = set()
         for element in inside:
+            # Mostly an arrival is a whole element, and has the very tuple of its triples.
             if (whole := self._by_triples.get((element.time, id(element.triples)))) is not None:
                 numbers.update(whole)
             else:  # a triple arrives alone
@@ -171,6 +174,7 @@ def _windows(result: PlaygroundResult, label: str, side: PlaygroundEvaluation, s
         title = f"{label}: window{name} {interval(start, end, borders)} ms holds {counted(triples, 'triple')}"
         x, y = scale.x(start), top + HEADING + row * (height + 4)
         width = max(2.0, round(scale.x(end) - x, 1))
+        # A number of up to four digits has room in 26 px.
         text = str(triples) if width > 26 and height == BAR else ""
         bar = Shape(f"window w{number % 4}", x, y, width, height, title, text, members=members.of(inside))
         shapes.append(replace(bar, borders=borders[0] + borders[-1], scopes=(_named(number, start, end),)))
