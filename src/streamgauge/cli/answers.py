@@ -76,6 +76,7 @@ def keyed(encode: Encoder, answers: Watch[Answer], *, lines: bool) -> KeyedEncod
 
 
 def _numbered(encode: Encoder, answers: DurableWatch, lines: bool, answer: Answer) -> tuple[str | None, bytes]:
+    # Numbers were given when the answer was made durable, in the same order in which answers come here.
     number, encoded = answers.numbers.popleft(), encode(answer)
     return str(number), answers.line(number, answer, encoded) if lines else encoded
 
@@ -232,6 +233,7 @@ def _name(iri: Term, prefixes: Sequence[tuple[str, str]]) -> str:
 def is_ordered(form: al.QueryForm) -> bool:
     """Whether a query has ORDER BY."""
     pattern = None if isinstance(form, al.Ask) else form.pattern
+    # ORDER BY is below LIMIT, DISTINCT and the projection in the algebra.
     while isinstance(pattern, al.Slice | al.Distinct | al.Reduced | al.Project):
         pattern = pattern.pattern
     return isinstance(pattern, al.OrderBy)

@@ -188,6 +188,8 @@ class _Served(Broker):
         self, name: str, query: str, *, owner: str = OPEN, require: Require = anything
     ) -> tuple[str, ...]:
         """Create a channel, whose answer may be large."""
+        # A large answer makes millions of objects that stay, which full collections would look through again and
+        # again.
         with gc_young():
             variables = super().create_channel(name, query, owner=owner, require=require)
         with suppress(UnknownChannelError, KeyError):  # another request may have deleted it
@@ -242,6 +244,7 @@ def _grants(file: Path | None, host: str) -> list[Grant]:
 def _fill(broker: Broker, data: Iterable[Path]) -> None:
     """Load files, unless there are facts already."""
     files = list(data)
+    # A journal that was used once has the last word: files of the start would bring back what was deleted since.
     if files and (broker.number or broker.channels() or broker.explicit):
         say(f"the journal already has facts: {', '.join(map(str, files))} not read again")
     elif files:

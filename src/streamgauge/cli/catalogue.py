@@ -136,5 +136,6 @@ EXAMPLES: Final[dict[str, tuple[str, ...]]] = {
 
 def words_of(ctx: Any) -> str:
     """The words of a context's command after ``streamgauge``."""
+    # The outermost context is the program itself, whose name is left out.
     above = "" if ctx.parent is None or ctx.parent.parent is None else f"{words_of(ctx.parent)} "
     return f"{above}{ctx.info_name}"

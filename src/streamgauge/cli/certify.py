@@ -211,6 +211,7 @@ def _updated(
         for number, outcome in enumerate(wrong, 1):
             tell(f"diagnosing {number:,} of {len(wrong):,} deviating tasks")
             explained[outcome.name] = findings(outcome)
+        # Only findings that the list does not have are worth the search for tasks that contradict them.
         new = {name: findings for name, findings in explained.items() if not shown(listed, findings)}
         possible = frozenset(finding for findings in new.values() for finding in findings)
         tell("searching tasks that contradict new findings")

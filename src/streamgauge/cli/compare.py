@@ -65,6 +65,7 @@ def compare(
     """Exit with 1 if a verdict got worse, a capacity fell, or delay, CPU time or memory grew too much."""
     if len(sides) > 2:
         raise typer.BadParameter("name a base and a run, at most two paths")
+    # Points for dashboards are of one side, so they need no base.
     if len(sides) == 1 and save is None and form not in _POINTS:
         raise typer.BadParameter("name a base and a run, or store one by --save BASELINE")
     tolerances = Tolerances(*map(_share, (delay, cpu, memory, capacity), ("delay", "cpu", "memory", "capacity")))

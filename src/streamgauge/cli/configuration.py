@@ -147,6 +147,7 @@ def key_of(parameter: Any) -> str:
 
 
 def _variables(words: Sequence[str], key: str) -> list[str]:
+    # ``port`` of ``engine serve`` is STREAMGAUGE_ENGINE_SERVE_PORT.
     own = "_".join((PREFIX, *words, key)).replace("-", "_").upper()
     return [own, f"{PREFIX}_{key.replace('-', '_').upper()}"] if key in SHARED else [own]
 
@@ -249,6 +250,7 @@ def _resolved(above: Any, words: Sequence[str]) -> typer.Context:
     """The context of a command, even without its arguments; MistakeError if it cannot be configured."""
     ctx: Any = above
     rest = list(words)
+    # Down from the program to the command, group by group, as the parser of options goes.
     while hasattr(ctx.command, "resolve_command") and rest:
         name, inner, rest = ctx.command.resolve_command(ctx, rest)
         if not hasattr(inner, "commands"):

@@ -44,6 +44,7 @@ class Answer(Tabular):
 
     def row_by_row(self) -> "list[Answer]":
         """Split the answer into one for each row: first the added rows, then the removed ones."""
+        # The answer already is what would be made of it.
         if len(self.added) + len(self.removed) == 1:
             return [self]
         came = [((row,), ()) for row in self.added]

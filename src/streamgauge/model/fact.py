@@ -34,6 +34,7 @@ def is_named(subject: Term) -> bool:
 
 def apart(fact: Triple) -> tuple[Term, Triple]:
     """Split a fact into the name of its graph and its triple."""
+    # At the first space: the name of a graph is an IRI, which has none, whatever the subject is.
     name, _, subject = fact[0].partition(" ")
     return name, (subject, fact[1], fact[2])
 

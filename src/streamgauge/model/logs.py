@@ -104,6 +104,7 @@ class _JsonStream(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Write each complete line as an object."""
+        # What is behind the last line end waits for the rest of its line.
         *lines, self._begun = (self._begun + text).split("\n")
         for line in filter(str.strip, lines):
             created = datetime.now(UTC).timestamp()

@@ -52,6 +52,7 @@ def obstacle(error: BaseException) -> str:
             return _WORDS[errno.ETIMEDOUT]
         case OSError() if error.errno in _WORDS:
             return _WORDS[error.errno]
+        # The system's words begin with a capital letter, and stand in the middle of our sentence.
         case OSError() if error.strerror:
             return error.strerror[:1].lower() + error.strerror[1:]
     # Libraries wrap system errors in their own and print them as ``[Errno 2] ...``, which is no sentence.

@@ -61,6 +61,7 @@ def counted(count: int, noun: str) -> str:
     """A count with its noun: ``1 window``, ``2,000 windows``, ``2 queries``."""
     if count == 1:
         return f"{count:,} {noun}"
+    # Nouns in -ay or -ey, which only take an s, do not end in "ry".
     return f"{count:,} {noun[:-1]}ies" if noun.endswith("ry") else f"{count:,} {noun}s"
 
 

@@ -77,6 +77,7 @@ class ContinuousQuery:
 
     def __post_init__(self) -> None:
         """Convert background data to a tuple; ValueError if they are not triples of terms."""
+        # A text is an iterable of letters, and would fail with a message about its first letter.
         if isinstance(self.static, str | bytes):
             raise ValueError("static is text: give triples of three N-Triples terms, or a file to watch() and expect()")
         # Other collections stay as they are: static data of millions of triples may be a lazy or shared one.

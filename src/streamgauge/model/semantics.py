@@ -148,6 +148,7 @@ class Semantics:
 
     def __post_init__(self) -> None:
         """Refuse values that no window can follow."""
+        # Non-empty content only restricts other strategies: by itself it says nothing of when reports are due.
         if self.report <= {Report.NON_EMPTY}:
             raise ValueError(f"semantics {self.name}: report needs window close, a change, a period or an expiration")
         # Under expiration the period is the wait when no fact ends.

@@ -129,6 +129,7 @@ def read_whole(whole: Whole, form: Format, reading: Reading, refuse: Refuse) -> 
     """The elements and advances of finite documents; FormatError for an option that the format does not support."""
     timed = form.timed if reading.is_timed(form) else None
     read = timed or form.read
+    # The first way that the format has: by a time property if one is named, as a whole, or as it comes.
     way: Way = "timed" if timed is not None else "read" if read is not None else "follow"
     check_options(form, way, reading, whole.place, stream_formats().values())
     if read is not None:

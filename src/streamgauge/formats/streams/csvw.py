@@ -178,6 +178,8 @@ def _lexical(text: str, kind: ColumnDatatype) -> str:
     """The lexical form of a cell of a datatype."""
     name = kind.iri.removeprefix(XSD)
     if kind.iri in NUMBERS:
+        # With the group "." and the decimal ",", as in German, 1.234,5 becomes 1234.5: groups first, or the two would
+        # be mixed up.
         plain = text.replace(kind.group, "") if kind.group else text
         plain = plain if kind.decimal == "." else plain.replace(kind.decimal, ".")
         form = _LEXICAL["double" if name == "float" else name if name in _LEXICAL else "integer"]

@@ -124,6 +124,7 @@ class Whole:
 
     def with_endings(self, endings: tuple[str, ...]) -> Sequence[Document]:
         """The only document whatever its ending, or those of several with these endings; FormatError if none has."""
+        # A single file is read whatever its name; in a folder, files of other endings may be notes or metadata.
         if len(self.documents) == 1 and (self.path is None or not self.path.is_dir()):
             return self.documents
         chosen = [document for document in self.documents if document.ending in endings]
@@ -337,6 +338,7 @@ def bounded_lines(
         count += 1
         if len(line) <= limit:
             yield count, line
+            # The chunk was counted as one line already.
             count += line.count(b"\n") - 1 if peek and line.endswith(b"\n") else 0
             continue
         while line and not line.endswith(b"\n"):
@@ -347,6 +349,7 @@ def bounded_lines(
 
 def _whole_lines(file: IO[bytes], peek: Callable[[int], bytes], limit: int) -> bytes:
     """The whole lines in the file's buffer, read without blocking; empty if the first exceeds ``limit``."""
+    # Up to the last line end in the buffer: what is behind it is the beginning of a line that has not come yet.
     end = peek(limit).rfind(b"\n", 0, limit) + 1
     return file.read(end) if end else b""
 

@@ -55,6 +55,7 @@ def decoder(reading: Reading) -> Callable[[bytes, str, int | None], list[StreamE
 
     def decode(payload: bytes, place: str, arrived: int | None) -> list[StreamElement]:
         feed = _feed(payload, place)
+        # GTFS counts in seconds.
         time = feed.header.timestamp * 1000 if arrived is None else arrived
         if not time:
             raise FormatError(f"{place}: the feed's header has no timestamp: read it with time=arrival")

@@ -124,6 +124,7 @@ def _items(whole: Whole, reading: Reading) -> Iterator[Item]:
     for document in whole.with_endings((".jelly",)):
         for count, (place, statements) in enumerate(_frames(document)):
             named = [statement for statement in statements if statement[2] is not None]
+            # Graphs may go on over several frames, so they are gathered until the end of the file.
             quads += [(place, triple, graph) for place, triple, graph in named if graph is not None]
             plain = tuple(triple for _, triple, graph in statements if graph is None)
             if plain:
@@ -181,6 +182,7 @@ class _Bounded:
 
     def seek(self, offset: int, _whence: int) -> None:
         """Rewind into the bytes of the last read."""
+        # pyjelly reads a few bytes to see whether frames have a length in front, and goes back once.
         self._back = self._last[offset:] if offset else b""
 
     def read(self, size: int = -1) -> bytes:

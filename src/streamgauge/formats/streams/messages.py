@@ -109,6 +109,7 @@ class Splitter:
             elif token.lastgroup == "version" and (token["at"] or token["word"] or b"").endswith(b"-messages"):
                 self._announced = True
                 yield token
+            # A comment is a delimiter only in logs of the older draft, which announce no version.
             elif token.lastgroup == "delimiter" or (token.lastgroup == "noted" and not self._announced):
                 yield token
 

@@ -146,6 +146,7 @@ class TimeProperty:
         owners = _values(triples, self.path[0])
         for step in self.path[1:]:
             values = _values(triples, step)
+            # One step along the path: the objects of the step take the place of the nodes reached before.
             owners = {subject: [o for node in nodes for o in values.get(node, ())] for subject, nodes in owners.items()}
         # The usual case, without instants of OWL-Time, needs no further look-ups.
         if all(is_literal(term) for terms in owners.values() for term in terms):
@@ -285,6 +286,7 @@ class Observations:
                 if graph not in yielded:
                     yielded.add(graph)
                     yield f"{self._at}, graph {graph}", whole[graph], tuple(dict.fromkeys(self._graphs[graph]))
+            # A subject that is the name of a graph dates that graph, which is an element of its own.
             elif (graph, subject) in times and subject not in self._graphs:
                 nodes = self._description((graph, subject))
                 used.update(nodes)
@@ -309,6 +311,7 @@ class Observations:
         left = {node for node in self._static if is_iri(node[1])}
         lead = {p: None for graph, triples in self._graphs.items() for _, p, o in triples if (graph, o) in left}
         within = {(node[0], o) for node in self._static for _, _, o in self._nodes[node]}
+        # Of static data that hang together only the top is named, not each node below it.
         roots = [node for node in self._static if node in left or node not in within]
         names = ", ".join(self._place(node).named for node in roots[:3]) + (", ..." if len(roots) > 3 else "")
         parts = ",".join(shortened(name, {}) for name in lead)
@@ -377,6 +380,7 @@ class Observations:
                 within.setdefault(graph, set()).add(time)
             elif named.setdefault(subject, time) != time:
                 refuse(FormatError(f"{self._at}, graph {subject}: two times of this graph: an element has one"))
+        # The default graph is never one element as a whole: it has no name that says so.
         alike = {graph: next(iter(moments)) for graph, moments in within.items() if graph and len(moments) == 1}
         return {**alike, **named}
 

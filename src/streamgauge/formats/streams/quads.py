@@ -350,6 +350,8 @@ def _nquads_of_files(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator
 
 def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Quad]:
     for first, lines in bounded_lines(file, place, limit, refuse, together=True):
+        # Both have a piece for each line, so that lines are numbered alike; if one parse fails, each line is parsed
+        # alone, and only the bad one is refused.
         pieces: Iterable[bytes | ox.Quad] = _one_a_line(lines) or io.BytesIO(lines)
         for line_number, piece in enumerate(pieces, first):
             where = f"{place}, line {line_number}"

@@ -50,6 +50,7 @@ def in_order(items: Iterable[Item], place: str, reading: Reading) -> Iterator[It
             reading.note(
                 f"{place}: its elements were sorted by time (declare a lateness to keep the order of the file)"
             )
+        # Runs in order need no merge: one after the other is the order of the file.
         yield from chain(*runs) if sorted_ else merge(*runs, key=_time)
 
 

@@ -59,6 +59,7 @@ def _rows(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[Item]:
 def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The rows of an open file as they arrive, in their order."""
     numbering, mapping = Numbering(reading), _mapping_of(place, Path(place).name, reading)
+    # A charset that the user names has been applied by the caller.
     if reading.charset is None:
         file = in_utf8(file, mapping.dialect.encoding)
     for item in Rows(file, place, reading, mapping, refuse, instants(reading, strict=False)):
@@ -325,6 +326,7 @@ def _delimiter(header: str, place: str) -> str:
     """The delimiter: a tab in a .tsv, else the candidate that is most frequent in the header, by default a comma."""
     if place.lower().removesuffix(".gz").endswith((".tsv", ".tab")):
         return "\t"
+    # True sorts above False, so that a comma wins among equally frequent signs, as when there is none at all.
     return max(_DELIMITERS, key=lambda sign: (header.count(sign), sign == ","))
 
 

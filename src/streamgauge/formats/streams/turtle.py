@@ -51,6 +51,8 @@ def _items(whole: Whole, reading: Reading) -> Iterator[Item]:
             syntax = _SYNTAX.get(document.ending, ox.RdfFormat.TURTLE)
             triples = tuple(map(relabel.triple, parse_open(opened, document.place, syntax, reading.base)))
         if triples:
+            # A single file with times in it was probably meant otherwise: its element count is told, and how to read
+            # the times.
             if len(documents) == 1 and (name := moment_property(triples)) is not None:
                 reading.note(
                     f"{document.place} is one element, at {key * reading.interval:,} ms by the number in its name; "

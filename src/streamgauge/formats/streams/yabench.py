@@ -85,6 +85,7 @@ class _Terms:
         return self._learn(self._objects, text, text if text[0] in '<"_' else f'"{text}"')
 
     def _learn(self, known: dict[str, Term], text: str, term: str) -> Term:
+        # Forgetting costs time only: terms are parsed once more.
         if len(known) >= _LIMIT:
             known.clear()
         known[text] = to_term(parse_term(term))

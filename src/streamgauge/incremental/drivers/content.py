@@ -42,6 +42,7 @@ class Holding:
         self._facts[source] = known, at
         now = {fact.triple for fact in known if fact.holds(at)}
         before = self._holding.get(source, set())
+        # What leaves goes first, so that at no moment old and new facts of a source stand beside each other.
         self._leave(before - now)
         self._enter(now - before)
         self._holding[source] = now
@@ -100,6 +101,7 @@ class Latest:
             times, facts = entry
             before = max(times)
             times[time] = times.get(time, 0) + 1
+            # An arrival that is older than the latest one changes no time.
             if time > before:
                 self._move(triple, facts, before, time)
 
@@ -414,6 +416,7 @@ class WindowContent:
             if left is not None:
                 live.appendleft((first, left, number))
             elif self._taken:
+                # Places count from the oldest arrival, so one that leaves moves all others up.
                 self._taken -= 1
         self._went(self._unended(gone))
 

@@ -124,6 +124,7 @@ class Ticking:
 
     def up_to(self, limit: int) -> range:
         """The instants up to ``limit`` (ms) that were not returned before."""
+        # A range, not a list: a jump of a year with a slide of 1 ms has thirty billion instants.
         instants = range(self.next, limit + 1, self._step)
         self.next += len(instants) * self._step
         return instants
@@ -154,6 +155,7 @@ def evaluators(queries: Sequence[ContinuousQuery], semantics: Semantics) -> tupl
     first, empty = queries[0], semantics.empty_aggregate
     names = [f"<{window.name}>" for window in first.windows if window.name is not None]
     begins = _begins(queries, semantics) if closing(semantics) else None
+    # Joining each content anew then costs less than keeping joins up to date with triples that nobody sees twice.
     if all(looks_rarely(query, semantics) for query in queries):
         again = any(window.window.size > window.window.slide for window in first.windows)
         contents = SnapshotContents(again, begins=begins)
@@ -295,6 +297,8 @@ class CountFrame:
     @property
     def closes(self) -> bool:
         """Whether the last triple closes it."""
+        # With a size of 4 and a slide of 2 it closes at the 4th, 6th and 8th triple; with partial heads at the 2nd as
+        # well.
         return self._count >= self._first and (self._count - self._first) % self._slide == 0
 
     def tick(self, time: int) -> None:
@@ -370,6 +374,7 @@ def _latest(queries: Sequence[ContinuousQuery], pool: JoinPool, graph: Term) -> 
     predicates_seen: set[Term] | None = set()
     for query in queries:
         predicates = stamped_predicates(query.form, graph)
+        # ``None`` is all predicates, which no other query can add to.
         predicates_seen = None if predicates_seen is None or predicates is None else predicates_seen | predicates
     return Latest(*pool.feeds(graph), predicates_seen, pool.stamps(graph))
 
