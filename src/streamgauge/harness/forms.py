@@ -200,5 +200,6 @@ def form_of(name: Form) -> LineForm | BatchForm:
 
 def offered(forms: tuple[Form, ...], stream: Stream) -> tuple[Form, ...]:
     """The forms to offer a program for a stream: only lines if the stream is known to be short."""
+    # A stream of unknown length may be long, so both forms are offered.
     short = isinstance(stream, Sized) and len(stream) < ARROW_FROM
     return ("lines",) if short else forms

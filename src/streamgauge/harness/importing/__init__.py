@@ -221,6 +221,7 @@ class Fields:
         if name not in value:
             raise self.fail(place, "is missing")
         member = value[name]
+        # JSON's true is an int in Python.
         if not isinstance(member, kind) or (kind is int and isinstance(member, bool)):
             raise self.fail(place, f"is {_short(member)}: expected {_KINDS[kind]}")
         return member
@@ -266,6 +267,7 @@ def read_samples(path: Path, started: int) -> tuple[str | None, tuple[Sample, ..
     """(engine's name if the file has it, samples, counted from ``started`` in ns); ForeignError names the line."""
     lines = list(enumerate(read_text(path).splitlines(), 1))
     name = None
+    # The first line may be the engine's name, before the header.
     if lines and lines[0][1].strip() != HEADER:
         name = lines.pop(0)[1].strip() or None
     if not lines or lines[0][1].strip() != HEADER:
@@ -360,6 +362,7 @@ def _importer(source: Path, form: str | None) -> Importer:
         if (name := spelled(form, formats())) is None:
             raise ForeignError(f"unknown import format {form!r}: {offered(form, formats())}")
         return formats()[name]
+    # Sorted by name, so that the same format is found in each run if several recognise a file.
     for one in formats().values():
         if one.recognises(source):
             return one

@@ -129,6 +129,7 @@ class EngineSystem:
 
     def _begun(self) -> list[Session]:
         if self._sessions is None:
+            # Engines that take several queries in one session share work among them.
             together: Callable[..., Session] | None = getattr(self._engine, "start_all", None)
             if together is not None and self._queries:
                 self._sessions = [together(self._queries)]
@@ -211,9 +212,11 @@ class SubscriberLoop:
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def _ended(self, name: str, task: asyncio.Task[None]) -> None:
+        # Ended on purpose, by ``leave`` or ``close``.
         if task.cancelled() or name not in self._tasks:
             return
         error = task.exception()
         why = "it ended" if error is None else str(error) or type(error).__name__
+        # The first failure counts: others mostly follow from it.
         self._failure = self._failure or f"the subscription of channel {name} ended: {why}"
         self.wake()

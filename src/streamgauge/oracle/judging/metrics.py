@@ -47,6 +47,7 @@ def _handed(run: Run) -> Callable[[ExpectedReport], int | None]:
         # Sorted, because the latest time known to have passed never decreases.
         place = bisect_left(shows, report.due.instant)
         if record is Trigger.ARRIVAL:
+            # Both have to be true: time has come to the instant, and so many arrivals were handed over.
             place = max(place, bisect_left(arrived, report.due.seen))
         return run.fed[place].handed if place < len(run.fed) else None
 
@@ -131,6 +132,7 @@ def _rounded(run: Run) -> Callable[[int], int]:
     started, borders = run.header.started, run.header.semantics.borders
     if borders is Borders.CLOSED_OPEN:
         return lambda handed: (handed - started) // _NS
+    # Rounded up: -(-4.2 // 1) is 5.
     return lambda handed: -((started - handed) // _NS)
 
 
@@ -166,6 +168,7 @@ def percentile(values: Sequence[float], share: int) -> float | None:
 
     ``None`` without values.
     """
+    # The nearest rank: of 10 values the median is the 5th and the 99th percentile the 10th; nothing is interpolated.
     return sorted(values)[ceil(len(values) * share / 100) - 1] if values else None
 
 

@@ -114,6 +114,7 @@ def runs(extent: SepbmExtent, folder: Path) -> dict[str, list[SeriesRun]]:
             ),
         ],
         "systems": [
+            # The same run as of the part together, under its name there, so that it is made once.
             run(f"together/{EXACT}", EXACT)
             if system == BROKER and EXACT in extent.strategies
             else run(f"systems/{title}", "", system=system)
@@ -166,6 +167,7 @@ def measure(
     judging = JudgingMeans(spark, lambda what, at, of: tell(what, at / of))
     outcomes = {}
     for plan in wanted:
+        # One plan may belong to several parts.
         if plan.name in lacking or plan.name in outcomes:
             continue
         stored = read(plan.configuration)
@@ -203,6 +205,7 @@ def _counts(folder: Path, axioms: Path, spark: "Callable[[], SparkSession]", tel
     for universities in COUNTED:
         if f"{universities}" not in counts:
             tell(f"counting the statements of {universities} universities", 0.0)
+            # Stored after each size: the larger one takes much longer, and may be interrupted.
             counts |= _counted(universities, axioms, spark())
             write_json(file, {"format": _FORMAT, "version": 1, "counts": counts})
     return counts
@@ -285,6 +288,7 @@ def claims(measured: SepbmOutcomes) -> Iterator[ComparedClaim]:
         text = " > ".join(sorted(strategies, key=lambda name: -ours[name]))
         yield CLAIMS["averages"].beside([ours[name] for name in strategies], text)
     naive = measured.alone(NAIVE)
+    # With the slow channels alone there is nothing that they could be slower than.
     if len(naive) > len(SLOW):
         yield from _slow(times_of(naive))
         yield _fast_beside_slow(naive)
@@ -304,6 +308,7 @@ def _slow(times: Mapping[str, float]) -> Iterator[ComparedClaim]:
     published = " to ".join(map(fine, PAPER.value("slow_ms")))
     yield CLAIMS["slow_channels"].beside([min(slow.values()), max(others.values())], message, published=published)
     theirs = PAPER.value("slowest")
+    # The slowest ones by time, then in order of their names, as the paper lists them.
     ranked = sorted(sorted(times, key=lambda name: -times[name])[: len(theirs)])
     come, gone = (", ".join(sorted(one)) for one in (set(ranked) - set(theirs), set(theirs) - set(ranked)))
     yield CLAIMS["slowest"].beside(ranked, ", ".join(ranked), come=come, gone=gone)

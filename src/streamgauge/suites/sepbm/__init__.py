@@ -316,6 +316,7 @@ def _line(publication: Publication) -> str:
 
 
 def _publication(document: dict[str, Any], number: int) -> Publication:
+    # A line that was lost or doubled would shift the rows due of all publications after it.
     if document["n"] != number:
         raise ValueError(f"n is {document['n']}, but publications are numbered from 1")
     added, removed = (to_triples(ox.parse(document[name], format=ox.RdfFormat.N_TRIPLES)) for name in ("add", "remove"))

@@ -109,6 +109,7 @@ def in_effect(published: Iterable[PublicationRecord]) -> tuple[PublicationRecord
     records = tuple(published)
     if all(record.known_as is not None for record in records):
         return tuple(sorted(records, key=lambda record: record.known_as or 0))
+    # Without numbers, a publication took effect by its acknowledgement at the latest.
     return tuple(sorted(records, key=lambda record: (record.acknowledged, record.called)))
 
 
@@ -196,6 +197,7 @@ class PublicationTimes:
         """The first event of a row that the notification may mean: of its causes, else called before it."""
         # A notification cannot mean a publication that had not been called: such a row is surplus, not early.
         allowed = [event for event in events if self._called[event.publication or 0] <= heard.received]
+        # Systems that name no causes have an empty set here, and get the first event that is open.
         named = self._caused(heard)
         return next((event for event in allowed if event.publication in named), allowed[0] if allowed else None)
 

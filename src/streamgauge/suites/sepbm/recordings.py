@@ -68,6 +68,7 @@ def write(folder: Path, recording: SepbmRecording, configuration: Configuration)
     """
     with _recording_errors():
         if (folder / ABOUT).exists():
+            # Channels of an earlier recording that this one does not have would be read as its own.
             shutil.rmtree(folder / CHANNELS, ignore_errors=True)
             (folder / FACTS).unlink(missing_ok=True)
         _put(folder / _PUBLISHED, PublicationRecord, recording.published)
@@ -155,6 +156,7 @@ def _by_channel(recording: SepbmRecording) -> dict[str, list[ReceivedNotificatio
 
 
 def _answer(heard: ReceivedNotification, variables: tuple[str, ...], places: Mapping[int, int]) -> Answer:
+    # With several causes the answer is of the last of them: at earlier instants it was not yet complete.
     instant = max((places[cause] for cause in heard.causes if cause in places), default=None)
     return Answer(variables, heard.added, heard.removed, instant=instant, received=heard.received, made=heard.made)
 
@@ -269,6 +271,7 @@ def another_order(configuration: Configuration, recording: SepbmRecording) -> tu
     Empty if this is the order of the sequence.
     """
     effect = [record.number for record in in_effect(recording.published)]
+    # A single publisher keeps the order of the sequence, whose due rows are stored with the configuration.
     if effect == sorted(effect):
         return ()
     done = set(effect)

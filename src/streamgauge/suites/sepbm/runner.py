@@ -202,6 +202,7 @@ class _Observation:
         """Wait until the system is done, or the time is over."""
         seconds, total = self._plan.seconds, len(self._log.elements)
         until = time.monotonic() + seconds
+        # At most until the time limit, never a whole interval beyond it.
         while not self._over.wait(max(0.0, min(_LOOK_S, until - time.monotonic()))):
             if progress is not None:
                 progress(self._doing, self._log.done, total)
@@ -217,6 +218,7 @@ class _Observation:
             target=self._guarded, args=(self._system.close, "it could not be closed"), name="sepbm-close", daemon=True
         )
         thread.start()
+        # The thread of a system that hangs cannot be ended; as a daemon it does not keep the process alive.
         thread.join(self._plan.closing)
         if thread.is_alive():
             self._fail(f"it was not closed within {self._plan.closing:g} s")
@@ -287,6 +289,7 @@ class _Observation:
 
     def _publish_share(self, share: range) -> None:
         system, rate, over = self._system, self._plan.rate, self._over.is_set
+        # Without a rate the next publication waits for all notifications of this one, as in the paper.
         if rate is None:
             self._log.feed_settled(system.feed, system.settle, share, over)
         else:

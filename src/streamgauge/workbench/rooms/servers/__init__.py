@@ -138,6 +138,7 @@ class BrokerHandlers:
             status = await server.broker.channel(name)
         except REFUSED as error:
             raise HTTPException(502, told(error)) from error
+        # Shown without rows if the broker goes away between the two requests.
         standing, away = Standing(status.notification, status.columns, ()), ""
         try:
             standing = await server.broker.rows(name)
@@ -218,6 +219,7 @@ class BrokerHandlers:
 
 async def _statuses(broker: AsyncClient, names: tuple[str, ...]) -> list[ChannelStatus]:
     """The channels with these names, without deleted ones."""
+    # A page of fifty channels asks for eight at a time, rather than open fifty connections.
     gate = Semaphore(AT_ONCE)
 
     async def one(name: str) -> ChannelStatus | None:
@@ -264,6 +266,7 @@ async def recognised(server: NamedServer) -> Kind:
     try:
         await server.broker.channels()
     except REFUSED as error:
+        # Kept for the sentence in the end: it may be a broker that is down.
         reason = error
     else:
         return "broker"

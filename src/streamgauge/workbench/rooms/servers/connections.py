@@ -86,12 +86,14 @@ class NamedServer:
 
     async def _resolve(self, host: str, _port: int) -> Sequence[str]:
         """The addresses of a host, all of which are allowed."""
+        # At each connection, not only when the server was named: the name may lead elsewhere by then.
         addresses = await to_thread(self.find, host)
         check_addresses(host, addresses)
         return addresses
 
     async def close(self) -> None:
         """Close the connections to the server."""
+        # A cached property is in the dict only once it was read: a server that was never asked has no connections.
         if "http" in self.__dict__:
             await self.http.aclose()
 

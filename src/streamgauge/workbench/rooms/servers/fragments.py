@@ -125,6 +125,7 @@ async def _with_times(
 ) -> dict[Triple, tuple[tuple[int | None, int | None], ...]]:
     """The times of facts: of a page's quads, and of statements that annotate facts of the pattern."""
     form = method(style.method).form(TriplePattern(*pattern.nodes[:3]), 0, style)
+    # Some methods keep the fact itself in the data, others only statements about it, which are another fragment.
     wanted, read = form.own[0].nodes[:3] == pattern.nodes[:3], list(quads)
     if not wanted:
         read += reader.quads(await reader.leaf(reader.source.addresses.whole(replace(form.own[0], graph=ANYWHERE))))
@@ -172,6 +173,7 @@ def _term(node: Node, row: Binding) -> Term:
 
 def _extended(rows: list[Binding], more: Sequence[Binding]) -> list[Binding]:
     """The rows with what agrees with them; rows with which nothing agrees have no annotation."""
+    # A hash join: by the values of the shared variables, other rows are looked up rather than searched.
     shared = [name for name in (more[0] if more else ()) if all(name in row for row in rows)]
     table: dict[tuple[Term, ...], list[Binding]] = {}
     for other in more:
@@ -182,6 +184,7 @@ def _extended(rows: list[Binding], more: Sequence[Binding]) -> list[Binding]:
 async def found_style(source: FragmentsSource) -> Style | None:
     """How a data set writes the times of its facts, by the labels that are in it; ``None`` when it has none."""
     for vocabulary in VOCABULARIES.values():
+        # Intervals first: their label implies an end as well, which alone would be taken for an expiration.
         flat = (Label.INTERVAL, vocabulary.interval or vocabulary.initial)
         for label, predicate in (flat, (Label.EXPIRATION, vocabulary.expiration), (Label.INSTANT, vocabulary.instant)):
             leaf = await PastReader(source).leaf(source.addresses.whole(QuadPattern(Var("s"), predicate, Var("o"))))
@@ -208,6 +211,7 @@ def short_prefixes(terms: Iterable[Term]) -> dict[str, str]:
     used = {known[space]: space for space in spaces if space in known}
     for space, uses in spaces.most_common():
         if space not in known and uses > 1:
+            # The last part of the namespace that is a word: http://example.org/train# gets the prefix train.
             segment = _SEGMENT.search(space)
             name = segment[1].lower() if segment else "n"
             used[
@@ -439,6 +443,7 @@ def _lane_order(
     """The sort key of facts: begin and end, always valid ones last, then terms."""
     triple, spans = fact
     timed = sorted((initial or 0, final or NEVER) for initial, final in spans if (initial, final) != (None, None))
+    # False sorts before True: facts that are always valid come last.
     return not timed, timed, triple
 
 
@@ -448,6 +453,7 @@ def _span(times: Sequence[int], now: int) -> tuple[int, int]:
         return now, now + 1
     low, high = min(times), max(times)
     span = max(high - low, 1000)
+    # Now is shown if it is no farther from the facts than they are apart: else they would be a speck at one end.
     near = [now] if low - span <= now <= high + span else []
     low, high = min(low, *near, low), max(high, *near, high)
     margin = max((high - low) // 20, 500)
@@ -458,6 +464,7 @@ def _bars(spans: Sequence[tuple[int | None, int | None]], begin: int, end: int) 
     for initial, final in sorted(spans, key=lambda span: (span[0] or begin, span[1] or end)):
         left = 0 if initial is None else _place(initial, begin, end)
         right = 1000 if final is None else _place(final, begin, end)
+        # At least 4 of 1,000 wide, so that a moment is seen.
         yield FactBar(left, max(4, right - left), _words(initial, final))
 
 
