@@ -94,6 +94,7 @@ class Case:
 
     def scoped(self, scoping: Scoping) -> "Case":
         """The case with borders moved."""
+        # Appended, as rules are applied in the order in which faults were combined.
         return replace(self, scopings=(*self.scopings, scoping))
 
     def holding(self, rule: ContentRule) -> "Case":

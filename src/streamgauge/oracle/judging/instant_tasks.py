@@ -156,6 +156,7 @@ class InstantJudging:
         units: dict[int, int] = {}
         rows = with_tasks(self.session, between(self.stream, portion.due), self._tasks(portion, units), query)
         rows = rows.unionByName(self.recorded(units), allowMissingColumns=True)
+        # Each task gets a copy of this: only its header is needed, and the answers of a stretch come with it.
         bare = replace(self.run, answers=(), fed=(), samples=(), folder=None)
         judging = unit_by_unit(_judging(bare, self.t0, self.rules, chosen=self._is_chosen))
         judged = fn.arrow_udtf(judging, returnType=from_arrow_schema(_JUDGED))
@@ -212,6 +213,7 @@ class InstantJudging:
         for unit, stretch in enumerate(cut):
             end = stretch.start + len(stretch.reports)
             last = None if portion.final and end == len(due) else stretch.reports[-1].instant
+            # Answers are sorted by instant, so those of a stretch follow those of the one before.
             begin, self._answered = self._answered, self.named.until(last)
             places = tuple(self.named.places[begin : self._answered].tolist())
             units.update(dict.fromkeys(places, unit))
@@ -263,6 +265,7 @@ def _place(unit: Unit, stretch: JudgedStretch, grain: Grain) -> int | None:
         return None
     if grain is Grain.REPORT:
         return stretch.places[unit.position]
+    # An answer merged of several rows is at the place of the first of them.
     key = unit.answer.instant, unit.answer.scope
     answers = zip(stretch.answers, stretch.places, strict=True)
     return next(place for answer, place in answers if (answer.instant, answer.scope) == key)

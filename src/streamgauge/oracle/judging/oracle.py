@@ -81,6 +81,7 @@ class Scored:
                 yield timed
 
         windows = gathered_windows(added())
+        # A window that is wrong without doubt makes the run wrong, whatever is undecided in others.
         undecided = "" if "" in reasons else next(iter(reasons), "")
         return cls(variables, windows, totals, tuple(variables[place] for place in sorted(retyped)), undecided)
 
@@ -146,6 +147,7 @@ def decide(
             continue
         if best is None or _score(verdict) > _score(best):
             best = verdict
+        # No later candidate can be better: ties go to the smallest t0.
         if verdict.judgement in {Judgement.RIGHT, Judgement.LATE}:
             break
     assert best is not None  # there is always a candidate (origins)

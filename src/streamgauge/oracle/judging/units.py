@@ -162,6 +162,7 @@ class LegalUnits:
                 kept.append(unit)
             elif unit.answer is not None:
                 kept.append(_legal(unit) if opinion.legal else _illegal(unit, opinion))
+            # An answer was due even if it has no rows, so a missed one is wrong.
             elif self._semantics.notify_empty:
                 kept.append(unit)
             elif not opinion.legal:
@@ -180,6 +181,7 @@ class LegalUnits:
         reports = self._everything()
         silent = [
             report
+            # Each report with the one before it, which a difference depends on as well.
             for before, report in zip((None, *reports), reports, strict=False)
             if report.due not in known
             and is_sent(report.due.instant, self._semantics)

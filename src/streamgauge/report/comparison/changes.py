@@ -80,6 +80,7 @@ Named = TypeVar("Named", RunMeasurement, CapacityMeasurement)
 
 
 def _matched(base: Sequence[Named], now: Sequence[Named]) -> Iterator[tuple[str, Named | None, Named | None]]:
+    # A folder was renamed, or another engine tried: with one run on each side it is clear what is compared.
     if len(base) == len(now) == 1:
         yield now[0].name, base[0], now[0]
         return

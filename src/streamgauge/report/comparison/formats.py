@@ -101,6 +101,7 @@ def _carried(value: float | None, unit: str) -> str:
 
 def _shown_changes(comparison: Comparison) -> list[MeasuredChange]:
     """The measures that changed; all if none did."""
+    # If nothing changed, all measures are shown: an empty table would look like a failed comparison.
     return [change for change in comparison.changes if change.trend is not Trend.SAME] or list(comparison.changes)
 
 
@@ -108,6 +109,7 @@ def _markdown_table(changes: list[MeasuredChange]) -> Iterator[str]:
     yield "| " + " | ".join(COLUMNS) + " |"
     yield "|---|---|--:|--:|--:|---|"
     for change in changes:
+        # A bar within a cell would end it.
         *cells, word = (cell.replace("|", r"\|") for cell in _cells(change))
         marked = f"**{word}**" if change.trend in (Trend.WORSE, Trend.GONE) else word
         yield "| " + " | ".join((*cells, marked)) + " |"
@@ -135,6 +137,7 @@ def _value(value: float | str | None, unit: str) -> str:
 def _difference(change: MeasuredChange) -> str:
     """The change in percent of the base, with the tolerance if it is worse."""
     base, now = change.base, change.now
+    # Words, as verdicts are, have no difference in percent, nor has a growth from 0.
     if not isinstance(base, int | float) or not isinstance(now, int | float) or not base:
         return ""
     moved = f"{100 * (now - base) / base:+,.0f}%".replace("-", "\N{MINUS SIGN}")

@@ -173,6 +173,7 @@ def _carried(file: Path, data: dict[str, Any]) -> Iterator[CapacityMeasurement]:
 def _repeated(named: Iterable[tuple[str, Path]]) -> Iterator[RunMeasurement]:
     groups: dict[str, list[Path]] = defaultdict(list)
     for name, folder in named:
+        # live-csparql-seed1-1 and live-csparql-seed1-2 are both live-csparql.
         groups[_REPEATED.sub("", name)].append(folder)
     for name, folders in groups.items():
         yield _measurement(name, [_Observed.of(folder) for folder in folders])

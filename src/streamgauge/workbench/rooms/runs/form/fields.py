@@ -80,6 +80,7 @@ def data_of(fields: Mapping[str, str], before: Mapping[str, Any]) -> dict[str, A
         for number in numbers_of("sweep", fields)
         if (key := fields.get(f"sweep.{number}.key", "").strip())
     }
+    # A sweep that was not changed keeps its form in the file, dotted keys or tables.
     if swept != dict(_swept(before.get("sweep", {}))):
         data["sweep"] = {}
         for key, values in swept.items():
@@ -101,6 +102,7 @@ def without_block(fields: Mapping[str, str], block: str, number: int) -> Fields:
         if match is None:
             left[name] = text
         elif (own := int(match[1])) != number:
+            # True counts as 1: blocks behind the removed one have a number less.
             left[f"{block}.{own - (own > number)}.{match[2]}"] = text
     return left
 
@@ -158,6 +160,7 @@ def _engine(fields: Mapping[str, str], number: int, before: Sequence[Mapping[str
     table = {**(before[number] if same else {}), "name": name}
     start = f"engine.{number}.semantics."
     chosen = [key.removeprefix(start) for key in fields if key.startswith(start)]
+    # In the order of the profiles, as a form sends its boxes in the order of the page.
     table["semantics"] = sorted(chosen, key=lambda name: list(PROFILES).index(name) if name in PROFILES else -1)
     return table
 
@@ -222,4 +225,5 @@ def _value(text: str, *, numbers: bool) -> Any:
     except ValueError:
         return text
     plain = isinstance(value, str | int | float | bool | list)
+    # In a field for text, 10 without quotes is the text "10".
     return value if plain and (numbers or isinstance(value, str)) else text
