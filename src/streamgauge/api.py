@@ -110,6 +110,7 @@ def expect(query: Query, *streams: Stream, **options: Unpack[ExpectOptions]) -> 
     feeds = open_feeds(streams, understood.query.streams, replace(reading, checked=True))
     horizons: list[int] = []
     with TemporaryDirectory() as scratch:
+        # As a table on the disk: both evaluators read the stream from there, and a long one is not held in memory.
         table, course = Path(scratch), Course()
         write(elements_of(feeds, course), table / "part-0.parquet")
         facts = stream_facts(table)
@@ -170,6 +171,7 @@ def check(run: Run | str | Path, **options: Unpack[CheckOptions]) -> Verdict:
     recorded = run if isinstance(run, Run) else load_run(run)
     stream = _stream_of(recorded, options.get("stream"))
     if (query := options.get("query")) is not None:
+        # A path hardly has a brace, and every query has one.
         is_text = isinstance(query, str) and "{" in query
         recorded = with_query(recorded, str(query) if is_text else Path(query).read_text(encoding="utf-8"), {})
     if (semantics := options.get("semantics")) is not None:

@@ -76,6 +76,7 @@ def timeline(
     ``load_run`` read, or its folder. Of a run, and of a query with ``answers`` (those of ``verify``), what was answered
     otherwise than expected is marked. The first ``reports`` are drawn; MistakeError says what cannot be drawn.
     """
+    # A text with a brace is a query, one without is the path of a folder.
     if isinstance(query, Run) or (not streams and isinstance(query, str | Path) and "{" not in str(query)):
         run = query if isinstance(query, Run) else load_run(query)
         elements = _held(run)
@@ -92,6 +93,7 @@ def _held(run: Run) -> tuple[StreamElement, ...]:
         raise TimelineError("this run was not read from a folder: draw its query, timeline(query, stream, answers=...)")
     if run.header.semantics.clock is not Clock.APPLICATION:
         raise TimelineError(f"{run.header.semantics.name} counts when elements arrive: its windows have no fixed place")
+    # One more than may be drawn, by which `_first` sees that there are too many.
     return tuple(islice(elements(stream_path(run.folder)), ELEMENTS + 1))
 
 
@@ -123,6 +125,7 @@ def _first(scene: _Scene, t0: int, reports: int) -> _Scene:
     admitted, _ = admit(scene.stream, scene.semantics, scene.query.windows, t0)
     ranked = arrivals([Head.of(element) for element in admitted], scene.query.windows, scene.semantics.tick)
     inorder = candidates_in_order(ranked, scene.query.windows, scene.semantics, t0, scene.advance)
+    # One more than is drawn, by which the title says that there are others.
     due = list(islice(inorder, reports + 1))
     if not due:
         raise TimelineError(f"no report may be due up to {scene.advance:,} ms: let time come further (advance_to)")

@@ -300,6 +300,8 @@ def _reach(varied: Varied, begin: float | None, end: float | None, precision: fl
     """The range from ``begin`` (default: the experiment's value) to ``end``; ExperimentError."""
     start = varied.start if begin is None else begin
     greater = varied.harder is Harder.GREATER
+    # `far` is the hardest value to try. Worked examples without --to: from the pace 100, where greater is harder, the
+    # range is 100/2^20 to 100 * 2^20. From windows of 60 s, where smaller is harder, it is 1 ms to 2^20 minutes.
     far = (start * FURTHEST if greater else min(start, 1.0)) if end is None else end
     least, upper = (min(start, 1.0 if varied.whole else start / FURTHEST), far) if greater else (far, start * FURTHEST)
     try:

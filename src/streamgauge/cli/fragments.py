@@ -227,6 +227,7 @@ def _datasets(
         DataSet(name, store, style, now, page_size, shape=shapes.pop(name, FragmentShape.QUADS), period=period)
         for name, store, style in stores
     ]
+    # Each data set took its own shape out: the names that are left belong to none.
     if shapes:
         raise typer.BadParameter(f"{', '.join(shapes)}: no such data set", param_hint="--triples")
     if not datasets:

@@ -108,6 +108,7 @@ def _programs() -> Iterator[Check]:
 def _extras() -> Iterator[Check]:
     """Checks of the optional packages, by extra."""
     for extra in EXTRAS:
+        # A requirement of an extra is written as `pyspark>=4; extra == "spark"`; build tools differ in the quotes.
         own = (
             require for require in requires("streamgauge") or () if f"extra == '{extra}'" in require.replace('"', "'")
         )
@@ -117,6 +118,7 @@ def _extras() -> Iterator[Check]:
 
 def _installed(requirement: str) -> str:
     """Name and version of the package of a requirement (PEP 508), empty if it is not installed."""
+    # For `uvicorn[standard]>=0.30; extra == "servers"` the name is `uvicorn`.
     name = re.split(r"[\s;<>=!~(\[]", requirement)[0]
     try:
         return f"{name} {version(name)}"

@@ -77,6 +77,7 @@ class EventBuffer:
             if len(message) > self._options.limit:
                 self._fail(f"{len(message)} bytes are more than the limit, {self._options.limit}")
                 return
+            # Nobody waits where no client is connected: the newest events are kept for those that come later.
             self._changed.wait_for(lambda: self._room(len(text)) or not self._clients, self._options.wait / 1000)
             while self._kept and self._full(len(text)):
                 self._drop()
@@ -93,11 +94,15 @@ class EventBuffer:
             if last is None:
                 return end
             run, _, number = last.rpartition(".")
+            # `number[:18]` bounds the work for a number of many digits, which a client could send. A number beyond the
+            # end would otherwise skip events that are yet to come.
             return min(int(number[:18]), end) if run == self._run and number.isdecimal() else self._first - 1
 
     def after(self, place: int) -> tuple[int, bytes, int]:
         """(number of dropped events after ``place``, text of the next events, their last number)."""
         with self._changed:
+            # A worked example: events 1 to 40 were dropped, the buffer starts at 41, and a client has received up to
+            # 35. It missed 5, its next event is 41, the first of the buffer, and after three more its place is 43.
             missed = max(0, self._first - 1 - place)
             chunks, size = list[bytes](), 0
             for kept in islice(self._kept, place + missed + 1 - self._first, None):
@@ -142,6 +147,8 @@ class EventBuffer:
             return Delivery(self._taken - self._lost, self._lost, self._why)
 
     def _room(self, size: int) -> bool:
+        # An event that some client has received may be dropped, although slower clients then miss it: one slow client
+        # must not delay all others.
         return not self._full(size) or self._kept[0].delivered
 
     def _full(self, size: int) -> bool:
@@ -282,6 +289,7 @@ class EventResponses:
 
     async def _give(self, place: int, bell: asyncio.Event, gone: "asyncio.Task[None]", send: Send) -> None:
         while not gone.done():
+            # Before the buffer is read: an event that arrives after that rings again and is not overlooked.
             bell.clear()
             missed, text, behind = self._buffer.after(place)
             if missed:

@@ -106,6 +106,7 @@ class AttachedSources:
                 # A source that ended without a fault, such as a file that was read, stays ended.
                 if running is None or not running.ended or not running.fault or now < self._again.get(stream, 0.0):
                     continue
+                # Before the attempt, so that one that fails waits as well.
                 self._again[stream] = now + AGAIN_S
                 try:
                     self._feed(stream, url, running.noted)
@@ -167,6 +168,7 @@ class AttachedSources:
         """Stop all sources, within ``LEAVE_S``."""
         with self._lock:
             feeding, self._feeding = list(self._feeding.values()), {}
+        # All are stopped first, so that they end at the same time, within one `LEAVE_S`, not each within its own.
         for running in feeding:
             running.stop()
         end = time.monotonic() + LEAVE_S
@@ -279,6 +281,8 @@ class _Feeding:
         if record is None or record["time"] is None:
             return
         resumable = isinstance(self._source, Resumable) and record["position"] is not None
+        # Two cases: a source without places may have lost anything between the two processes; one with places knows
+        # itself whether the elements after its position still exist.
         if not resumable or (isinstance(self._source, Resumable) and self._source.lost):
             self.gap = Gap(self.url, record["time"], first_time(item), UNREAD)
             if self._queries.journal is not None:

@@ -140,6 +140,7 @@ class AnswerDelivery:
                 _LOG.warning("%d answers were let go before the sink took them", missed, extra=self._about)
             answers = subscription.take()
             for answer in answers:
+                # The key is the same after a restart, by which a receiver recognises an answer that is sent twice.
                 if message := self._encode(answer.line):
                     sink.send(message, f"{self.query}/{answer.number}")
             if answers:
@@ -215,6 +216,7 @@ class Deliveries:
         """End all of them."""
         deliveries = self.status()
         self._running.clear()
+        # All are told before any is waited for: together they have `LEAVE_S`.
         for delivery in deliveries:
             delivery.stop()
         end = monotonic() + LEAVE_S

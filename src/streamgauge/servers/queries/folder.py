@@ -78,6 +78,7 @@ class QueryFolder:
             files = {file.stem: file for file in sorted(self._folder.glob("*.rq"))}
             for name in self._registered.keys() - files.keys():
                 self._end(name)
+            # Also files that were refused, which are not among the registered queries.
             for name in self._done.keys() - files.keys():
                 del self._done[name]
                 self.refused.pop(f"{name}.rq", None)

@@ -102,6 +102,7 @@ class WindowEstimate:
         if self._size:
             self._within += triples
             self._recent.append((time, triples))
+            # Never empty here: the entry just appended is at `time`.
             while self._recent[0][0] < time - self._size:
                 self._within -= self._recent.popleft()[1]
 
@@ -213,6 +214,9 @@ class SharedEvaluation:
 
     def fresh(self, place: int) -> bool:
         """Whether the next answer that the item of a place causes was not given before."""
+        # A worked example: the item at place 7 caused three answers, of which two were given, (7, 2), when the group
+        # was split. The new session processes the item again: its answers (7, 1) and (7, 2) are skipped, (7, 3) is
+        # given.
         number = self._emitted[1] + 1 if self._emitted[0] == place else 1
         self._emitted = (place, number)
         if self._given[0] == place and number <= self._given[1]:
@@ -337,6 +341,7 @@ class EvaluationGroup:
     def operator_tree(self, evaluation: SharedEvaluation) -> "OperatorTree | None":
         """The operators of an evaluation, where the engine shows them and the session has begun."""
         trees = () if self.session is None else self.session.operator_trees
+        # The trees are in the order in which the session got its queries, ended ones included (`begin`).
         return trees[self._evaluations.index(evaluation)] if trees else None
 
     def suspects(self) -> list[SharedEvaluation]:

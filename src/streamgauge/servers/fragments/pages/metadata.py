@@ -96,6 +96,7 @@ def page_triples(layout: Layout) -> list[Triple]:
     return _terms(
         (GRAPH, "foaf:primaryTopic", FRAGMENT),
         *dataset_triples(layout.base, layout.name),
+        # Before the subset in `_paging`, by which the fragment names the page, as said at the top.
         *((dataset, "void:subset", subset) for subset in subsets),
         *form_triples(layout, FORM),
         *_paging(layout),
@@ -137,6 +138,7 @@ def form_triples(layout: Layout, form: Term) -> list[Triple]:
         *_form(layout, bindings, more),
         (bindings, MOST_VALUES, f'"{MAX_BINDINGS}"{_INTEGER}'),
         (bindings, MOST_QUADS, f'"{layout.largest}"{_INTEGER}'),
+        # Once for both forms: they share the blank nodes of the mappings, such as `_:subject`.
         *(triple for name in more for triple in _mapping(name)),
     )
 
@@ -188,6 +190,9 @@ def metadata_template(layout: Layout, syntax: Syntax) -> MetadataTemplate:
     # The graph's name occurs only in TriG.
     names |= {GRAPH: "m:"} if syntax is Syntax.TRIG else {}
     text = triples_text(page_triples(layout), syntax, GRAPH, {"d": f"{layout.dataset}#"}, names)
+    # A worked example: the text `<NUL F> a <NUL P>`, without blanks after NUL, is split into `<`, `F> a <`, `P>`. The
+    # parts are `<`, an empty one, `> a <`, an empty one, `>`; the holes are (1, F) and (3, P). A page is the parts
+    # with the empty ones replaced, joined.
     first, *rest = text.split("\x00")
     parts = (first, *(piece for part in rest for piece in ("", part[1:])))
     places = tuple((2 * number + 1, part[0]) for number, part in enumerate(rest))
@@ -214,6 +219,8 @@ def triples_text(
     named = {name: full for full, name in names.items()}
     head = "".join(f"@prefix {prefix}: <{iri}> .\n" for prefix, iri in declared.items())
     head += "".join(f"@prefix {name} {full} .\n" for name, full in named.items())
+    # `groupby` joins neighbours only, which keeps the order of triples: a subject that occurs again later is written
+    # again.
     text = " .\n".join(
         _subject(subject, list(group), declared, names) for subject, group in groupby(triples, key=itemgetter(0))
     )
@@ -232,6 +239,7 @@ def _subject(subject: Term, triples: list[Triple], prefixes: Mapping[str, str], 
 
 
 def _short(full: Term, prefixes: Mapping[str, str]) -> str:
+    # Turtle and TriG have plain integers: `"100"^^<…#integer>` is written `100`.
     if full.endswith(_INTEGER):
         return full[1 : -len(_INTEGER) - 1]
     for prefix, iri in prefixes.items():

@@ -102,10 +102,13 @@ class ExperimentForms:
     async def _act(self, request: Request, place: str) -> Response:
         sent = dict(await read_form(request, TOML_BYTES, FORM_FIELDS))
         act, seen = sent.pop("do", "check"), sent.pop("seen", "")
+        # Browsers send empty fields too. An empty one means the default of the experiment, so it is left out, except
+        # for the field that marks a block as present: without it, a block that was just added would vanish.
         fields = _changed({name: text for name, text in sent.items() if text.strip() or _is_kept(name)}, act)
         _refuse_many(fields)
         before, text = await run_in_threadpool(self._text, fields, place)
         target = place or f"{_file_name(fields.get('name', ''))}.toml"
+        # A block was added or removed: nothing is checked, since a new block is still empty.
         if act not in ("check", "save"):
             return await self._form(request, fields, place, seen, text)
         outcome = await run_in_threadpool(checked, self._experiments, text, target, fields)
@@ -119,6 +122,7 @@ class ExperimentForms:
         path = inside(self._root, place)
         if before is None and path.exists():
             raise BenchError(f"{place} already exists: give the experiment another name, or edit that file")
+        # `seen` went to the browser with the form and came back: the server stores nothing between the two requests.
         if before is not None and _digest(before) != seen:
             raise BenchError(f"{place} has changed since the form was opened: open it again")
         with stage(path) as aside:
@@ -154,6 +158,7 @@ def _in_form(place: str, work: Callable[[], Made]) -> Made:
         raise
     except SweepError as error:
         raise BenchError(f"{'.'.join(error.keys)}: {error}") from error
+    # Valid TOML of any shape gets here, such as `query = 5`; checking each shape before would repeat the work.
     except (ValueError, TypeError, LookupError, AttributeError, RecursionError) as error:
         raise BenchError(f"{place} has not the tables of an experiment: edit the file itself") from error
 

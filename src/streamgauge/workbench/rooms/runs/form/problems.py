@@ -33,6 +33,8 @@ class CheckedForm:
 
 def checked(experiments: Experiments, text: str, place: str, fields: Mapping[str, str]) -> CheckedForm:
     """The problems of a text for the experiment file at a place; MistakeError for an invalid place."""
+    # The workload's parameters first: their messages name the text that was typed, and later ones at the same field
+    # are dropped (`setdefault`).
     outcome = CheckedForm(at=dict(_parameters(fields)))
     try:
         file = experiments.checked(text, place)
@@ -74,6 +76,12 @@ def place_of(key: str, fields: Mapping[str, str]) -> str:
         return ""
     swept = {fields[f"sweep.{number}.key"]: f"sweep.{number}.values" for number in numbers_of("sweep", fields)
              if f"sweep.{number}.key" in fields}  # fmt: skip
+    # Worked examples, with the workload `weather` and the first sweep's key `feed.pace`:
+    #
+    #     feed.pace, sweep.feed.pace     sweep.0.values
+    #     query.text                     query.0.text
+    #     workload.stations              workload.weather.stations
+    #     engine.1.semantics.0           engine.1.semantics
     path = key.removeprefix("sweep.")
     if path in swept:
         return swept[path]

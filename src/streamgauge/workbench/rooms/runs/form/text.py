@@ -22,9 +22,12 @@ def _update(table: MutableMapping[str, Any], data: Mapping[str, Any]) -> None:
         before = table.get(key)
         if isinstance(before, MutableMapping) and isinstance(value, Mapping):
             _update(before, value)
+        # In place only if none was added or removed: otherwise it is unknown which table continues which, and comments
+        # of one could end up in another.
         elif isinstance(before, AoT) and isinstance(value, list) and len(before) == len(value):
             for own, new in zip(before, value, strict=True):
                 _update(own, new)
+        # An equal value keeps its spelling: `1_000` is not rewritten as `1000`.
         elif before is None or _plain(before) != value:
             table[key] = _item(key, value)
 
