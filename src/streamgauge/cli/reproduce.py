@@ -74,6 +74,7 @@ def yabench(
         wanted = YabenchRequest(tuple(engines.split(",")), tuple(only or ()), data, hurricane, runs, repetitions)
         _foretell(not only, "hours: streams are fed in real time, --only and --repetitions take less")
         _do(lambda tell: on_engines(wanted, lambda: spark(master), tell), as_json=as_json, out=out, master=master)
+    # Not reached with --engines: `_do` ends the command.
     if data is None:
         raise typer.BadParameter("name the folder of the paper's data", param_hint="--data")
     from streamgauge.papers.yabench.page import reproduce

@@ -33,6 +33,7 @@ def spark(master: str | None = None, also: tuple[tuple[str, str], ...] = ()) -> 
 
 def tell_unused(master: str | None, hint: str = "") -> None:
     """Warn that ``--master`` had no effect, as no session was needed; ``hint`` names commands that use Spark."""
+    # The cache is empty as long as nothing has asked for a session.
     if master is not None and spark.cache_info().currsize == 0:
         message = f"--master {master} had no effect: the work is small, so this process did it and no Spark was started"
         typer.echo(f"{message}; {hint}" if hint else message, err=True)

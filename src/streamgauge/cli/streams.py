@@ -17,6 +17,7 @@ class _VisibleStream(io.TextIOWrapper):
     """A text stream that makes control characters visible; ``exact`` writes text unchanged."""
 
     def __init__(self, stream: io.TextIOWrapper) -> None:
+        # `ANSI_X3.4-1968` is how Linux names ASCII in the locale C, where terminals take UTF-8 all the same.
         encoding = "utf-8" if stream.encoding in ("ascii", "ANSI_X3.4-1968") else stream.encoding
         super().__init__(stream.buffer, encoding, "backslashreplace", line_buffering=True)
         self.exact = _ExactStream(self)
@@ -51,6 +52,7 @@ def visible_streams() -> Iterator[None]:
     """Replace standard output and standard error by visible streams."""
     before = sys.stdout, sys.stderr
     streams = [_VisibleStream(one) if isinstance(one, io.TextIOWrapper) else one for one in before]
+    # The new streams have buffers of their own: what was written before is to come out first.
     for one in before:
         one.flush()
     sys.stdout, sys.stderr = streams

@@ -107,6 +107,7 @@ def _create(client: Client, channel: str, query: str) -> None:
     try:
         client.create_channel(channel, query)
     except BrokerError as error:
+        # 409: a channel of this name exists.
         if error.status != 409:
             raise
 

@@ -70,6 +70,7 @@ def schema_of(record: type[Any], later: Collection[str] = ()) -> pa.Schema:
 
 
 def _kind(hint: Any) -> pa.DataType:
+    # Worked examples: `str | None` is a string, `tuple[int, ...]` a list of integers, `tuple[int, int]` a list of two.
     if get_origin(hint) is tuple:
         first, *others = get_args(hint)
         return pa.list_(_kind(first)) if others == [...] else pa.list_(_kind(first), 1 + len(others))
@@ -188,6 +189,8 @@ def lists(column: pa.ChunkedArray) -> list[Row]:
     rows: list[Row] = []
     for chunk in column.chunks:
         values = chunk.flatten().to_pylist()
+        # A worked example: the lists (a, b), () and (c) are stored as the values a, b, c with the lengths 2, 0, 1. The
+        # borders are 0, 2, 2, 3, and each list lies between two of them.
         borders = accumulate(chunk.value_lengths().to_pylist(), initial=0)
         rows.extend(tuple(values[begin:end]) for begin, end in pairwise(borders))
     return rows
@@ -213,6 +216,7 @@ def _answer(head: dict[str, Any], added: dict[int, list[Row]], removed: dict[int
 def _rows(file: Path, reports: list[int], last: int | None) -> tuple[dict[int, list[Row]], dict[int, list[Row]]]:
     known, signs = set(reports), {1: dict[int, list[Row]](), -1: dict[int, list[Row]]()}
     for report, sign, position, row in _row_records(file, last):
+        # The recording was cut off between the two tables: these rows are there, and their answer is not.
         if last is not None and report > last:
             break
         if report not in known:

@@ -274,6 +274,8 @@ class QueryWorker:
         if not isinstance(item, Advance):
             return item
         self._streams[stream] = item.time
+        # A worked example: the queries read the streams A and B. A advances to 10 s: nothing is known of B, so time
+        # does not pass. B advances to 7 s: time passes up to 7 s, since B may still bring elements of 8 s.
         known = [stream for stream in self._streams.values() if stream is not None]
         return Advance(min(known)) if len(known) == len(self._streams) else None
 
@@ -333,6 +335,9 @@ class QueryWorker:
         rest = group.evaluations
         # The cause is found, or questions without readers may be it: the rest is tried together once more.
         together = ended or len(rest) < group.size
+        # A worked example: of the questions a, b, c, d, c costs too much, and the engine does not say which one was
+        # under way. The suspects are a and b: the groups [a, b] and [c, d] begin anew, apart. [c, d] fails again and
+        # is split into [c] and [d]. [c] fails alone, so c ends, and the others may be merged again.
         parts = [rest] if together else [suspects, [one for one in rest if one not in suspects]]
         with self._changed:
             parted = [group.anew(part, apart=not together) for part in parts if part]
@@ -360,6 +365,7 @@ class QueryWorker:
             group.noted = True
             durability.begun(group)
         emitted = self._emitted and [one for one in self._emitted if one.evaluation.group is group]
+        # Most items cause no answer: their number is kept in memory and gets to the disk with the next transaction.
         if not emitted:
             group.answer(number)
             return
@@ -395,6 +401,7 @@ class QueryWorker:
         if len(groups) == len(self._groups) == 1 and not groups[0].sparse:
             return
         with self._changed:
+            # The group for new questions stays, though it may be empty: the next query is added to it.
             self._groups = [group for group in self._groups if group.evaluations or group is self._fresh]
             # Joining replays the whole log. Waiting until it holds only newer items bounds that to once per item.
             if log.begin >= self._joined_at:
