@@ -92,6 +92,11 @@ def read_advance(folder: Path) -> int | None:
     return int(read_json(file, _ADVANCE, 1)["time"]) if file.is_file() else None
 
 
+def elsewhere(part: WorkloadPart) -> tuple[str, ...]:
+    """The addresses of sources that are not local files: ``identity`` does not notice when their content changes."""
+    return tuple(one.address for one in part.sources if parse_address(one.address).scheme != "file")
+
+
 def identity(part: WorkloadPart, query: ContinuousQuery) -> dict[str, str]:
     """A digest that identifies a recorded stream: its sources with their content, streams and reading options."""
     if not part.sources:

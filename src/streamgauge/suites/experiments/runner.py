@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
+from shutil import rmtree
 from typing import TYPE_CHECKING, Final, TypeAlias, TypeVar
 
 from streamgauge.engines import dialect, evaluator
@@ -28,13 +29,14 @@ from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.beginning import begun
 from streamgauge.semantics.due import refuse_clock
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.suites.experiments import Experiment, ExperimentError, Variant
+from streamgauge.suites.experiments import Experiment, ExperimentError, Variant, WorkloadPart
 from streamgauge.suites.experiments.plan import (
     ExperimentEstimate,
     PlannedVariant,
     RunEstimate,
     StreamFacts,
     as_taken,
+    elsewhere,
     link,
     parameters_of,
     plan_variants,
@@ -183,6 +185,10 @@ def run_variants(variants: Sequence[Variant], context: ExperimentContext) -> Ite
     planned = plan_variants(variants)
     for variant in planned:
         refuse_streams(variant.experiment.workload, variant.query.query)
+        streams = {_stream(variant.experiment, variant.query, trial.seed, context) for trial in variant.trials}
+        made = [stream for stream in streams if stream.is_dir()]
+        for stream in made if made and read_again(variant.experiment.workload, context) else ():
+            rmtree(stream)
     first = True
     for number, variant in enumerate(planned):
         part = context.part(number, len(planned)) if len(planned) > 1 else context
@@ -190,6 +196,14 @@ def run_variants(variants: Sequence[Variant], context: ExperimentContext) -> Ite
         yield from _run_variant(variant, part, planned[number:] if first else ())
         first = False
     context.tell("done", 1.0)
+
+
+def read_again(part: WorkloadPart, context: ExperimentContext) -> bool:
+    """Whether to drop an existing stream table, as ``again`` asks for where sources are elsewhere; if not, a note."""
+    if (remote := elsewhere(part)) and not context.again:
+        kept = "as it was read in an earlier run, whatever has changed there: --again reads it again"
+        context.note(f"{' and '.join(remote)}: {kept}")
+    return bool(remote) and context.again
 
 
 def _run_variant(
@@ -237,7 +251,7 @@ def made_stream(
 ) -> tuple[Path, StreamFacts]:
     """The stream table for a seed, generated if missing; RefusedError for one of another query's streams."""
     part = experiment.workload
-    path = stream_folder(part, planned.query, seed, context.streams or context.out / "streams")
+    path = _stream(experiment, planned, seed, context)
     if not path.is_dir():
         context.tell(f"generating the stream, seed {seed}", 0.0)
         if part.sources:
@@ -248,6 +262,10 @@ def made_stream(
     if reason := other_stream(path, planned.query):
         raise RefusedError(reason)
     return path, stream_facts(path)
+
+
+def _stream(experiment: Experiment, planned: PlannedQuery, seed: int, context: ExperimentContext) -> Path:
+    return stream_folder(experiment.workload, planned.query, seed, context.streams or context.out / "streams")
 
 
 def beside_static(experiment: Experiment, trial: Trial, stream: Path, context: ExperimentContext) -> Trial:

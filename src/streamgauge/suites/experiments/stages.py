@@ -42,6 +42,7 @@ from streamgauge.suites.experiments import Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import (
     ADVANCED,
     StreamFacts,
+    elsewhere,
     link,
     parameters_of,
     plan_query,
@@ -59,6 +60,7 @@ from streamgauge.suites.experiments.runner import (
     beside_static,
     header_of,
     made_stream,
+    read_again,
     recorded_run,
     refuse_other,
 )
@@ -170,7 +172,11 @@ class Pipeline:
             for stale in (self.folder(trial), self._checkpoint(trial)):
                 rmtree(stale, ignore_errors=True)
         # Each seed once, in order: all engines and semantics read the same stream.
-        for seed in dict.fromkeys(trial.seed for trial in self.trials):
+        seeds, part = dict.fromkeys(trial.seed for trial in self.trials), self.experiment.workload
+        made = list(filter(self._is_made, map(self.stream, seeds))) if elsewhere(part) else []
+        for stream in made if made and read_again(part, self.context) else ():
+            self._remove(stream)
+        for seed in seeds:
             self._generated(seed)
         for trial in self.trials:
             self._answered(trial)
@@ -261,8 +267,11 @@ class Pipeline:
 
         return HadoopFiles(session).exists(stream / (ADVANCED if self.experiment.workload.sources else NAME))
 
-    def _remove(self, place: RemotePlace) -> None:
-        """Remove the partial result of a stopped stage."""
+    def _remove(self, place: Place) -> None:
+        """Remove a stream table, or the partial result of a stopped stage."""
+        if isinstance(place, Path):
+            rmtree(place)
+            return
         from streamgauge.spark.hadoop import HadoopFiles
 
         HadoopFiles(self.context.spark()).remove(place)
