@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from streamgauge.formats.lines import Advance
-from streamgauge.formats.streams import Reading
+from streamgauge.formats.streams import Reading, one_by_one
+from streamgauge.model.mistake import MistakeError
 from streamgauge.sources import SourceError, open_source
 
 FILES = [Path(__file__).with_name(name) for name in ("reading.toml", "reading_further.toml")]
@@ -35,6 +36,48 @@ def read(case: dict[str, Any], notes: list[str]) -> list[tuple[int, int]]:
     options = f"?{case['options']}" if "options" in case else ""
     results = list(open_source(case["file"] + options, Reading(stream="urn:s", note=notes.append)).items())
     return [(item.time, len(item.added)) for item in results if not isinstance(item, Advance)]
+
+
+TRIPLE = '"<urn:a> <urn:b> <urn:c> ."'
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        f'{{"t": 5, "add": {TRIPLE}}}',
+        f'\ufeff{{"t": 5, "add": {TRIPLE}}}',
+        f' {{ "add" :{TRIPLE} , "t":5}}',
+        f'{{"until": null, "remove": null, "t": 5, "add": {TRIPLE}}}',
+        f'{{"stream": null, "n": null, "t": 5, "add": {TRIPLE}}}',
+        f'{{"n": 7, "until": 9, "add": {TRIPLE}, "t": 5, "stream": "urn:s"}}',
+        f'{{"advance": 3}}\n{{"t": 5, "add": {TRIPLE}}}',
+        f'{{"time": 5, "add": {TRIPLE}}}',
+        f'{{"add": {TRIPLE}}}',
+        f'{{"t": "5", "add": {TRIPLE}}}',
+        '{"time": 5, "temperature": 3}',
+        '{"time": 5, "t": 6, "temperature": 3}',
+        '{"t": 6, "temperature": 3}',
+    ],
+)
+def test_lines_of_json_are_the_same_by_each_door_or_refused(folder, monkeypatch, line):
+    """A file may be the pipe's or plain JSON, standard input is the pipe's unless its form is named."""
+    (folder / "in.jsonl").write_text(line + "\n", encoding="utf-8")
+
+    def outcome(address: str) -> object:
+        with (folder / "in.jsonl").open() as file:
+            monkeypatch.setattr("sys.stdin", file)
+            try:
+                return list(one_by_one(open_source(address, Reading(stream="urn:s", note=str)).items()))
+            except MistakeError as error:
+                return str(error)
+
+    by_file, piped = outcome("in.jsonl"), outcome("-")
+    if isinstance(by_file, str) or isinstance(piped, str):
+        assert isinstance(piped, str)
+        assert "form=json reads plain JSON" in piped or "field t is" in piped
+        assert outcome("-?form=json") == by_file or isinstance(by_file, str)
+    else:
+        assert piped == by_file
 
 
 @pytest.mark.parametrize("name", CASES)

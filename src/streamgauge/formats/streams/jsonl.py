@@ -69,7 +69,7 @@ def decoder(reading: Reading) -> Decode:
 
 
 _OURS = re.compile(
-    rb"""\s*\{(?:\s*"(?:stream|n|until|add|remove)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[0-9]+)\s*,)*\s*"(?:t|advance)"\s*:"""
+    rb"""\s*\{(?:\s*"(?:stream|n|until|add|remove)"\s*:\s*(?:"(?:[^"\\]|\\.)*"|[0-9]+|null)\s*,)*\s*"(?:t|advance)"\s*:"""
 )
 """The start of a line up to its key ``t`` or ``advance``."""
 
