@@ -1,6 +1,7 @@
 """The cases of reading.toml and reading_further.toml: files as people have them, by each door that is open."""
 
 import tomllib
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -78,6 +79,24 @@ def test_lines_of_json_are_the_same_by_each_door_or_refused(folder, monkeypatch,
         assert outcome("-?form=json") == by_file or isinstance(by_file, str)
     else:
         assert piped == by_file
+
+
+@pytest.mark.parametrize("line", [f'{{"t": 5, "add": {TRIPLE}}}', '{"time": 5, "temperature": 3}'])
+def test_the_lines_of_a_folder_or_archive_are_those_of_a_file(folder, line):
+    """Whether JSON lines are the pipe's or plain is decided by bytes, wherever the file lies."""
+    (folder / "in.jsonl").write_text(line + "\n")
+    for place in ("one", "beside"):
+        (folder / place).mkdir()
+        (folder / place / "in.jsonl").write_text(line + "\n")
+    (folder / "beside" / "a.txt").write_text("about it")
+    with zipfile.ZipFile(folder / "in.zip", "w") as archive:
+        archive.write(folder / "in.jsonl", "b/in.jsonl")
+    reading = Reading(stream="urn:s", note=str)
+    by_file, *others = (
+        [(one.time, len(one.added)) for one in one_by_one(open_source(name, reading).items())]
+        for name in ("in.jsonl", "one", "beside", "in.zip")
+    )
+    assert others == [by_file] * 3
 
 
 @pytest.mark.parametrize("name", CASES)

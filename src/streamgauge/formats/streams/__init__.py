@@ -265,9 +265,9 @@ def stream_format(path: Path, form: str | None, reading: Reading | None = None) 
     First bytes, then options that only one of them supports, decide between formats with the same ending.
     """
     claimants = format_claimants(path, form)
-    if len(claimants) == 1 or not path.is_file():
+    if len(claimants) == 1 or not path.exists():
         return claimants[0]
-    head = _head(path)
+    head = _head(path, claimants)
     # Nothing to recognise yet, as in a file that is still to be written: the options alone decide.
     if not head:
         return next((form for form in claimants if _able(form, reading)), claimants[0])
@@ -275,18 +275,22 @@ def stream_format(path: Path, form: str | None, reading: Reading | None = None) 
 
 
 def format_claimants(path: Path, form: str | None) -> Sequence[Format]:
-    """The format of that name, else those that claim the ending of a file; of a folder or archive only the first."""
+    """The format of that name, else those that claim the ending of a file, or an ending in a folder or archive.
+
+    Files beside those of a stream may have other endings: the first format that claims one of them decides which count.
+    """
     if form is not None:
         return [_named(form)]
-    if path.is_dir() or ending(path) in ARCHIVES:
-        return _claimants(path, sorted({document.ending for document in documents(path)} - {""}))[:1]
-    return _claimants(path, [ending(path)])
+    if not _is_several(path):
+        return _claimants(path, [ending(path)])
+    endings = {document.ending for document in documents(path)} - {""}
+    return _claimants(path, sorted(endings.intersection(_claimants(path, sorted(endings))[0].endings)))
 
 
 def possible_formats(path: Path, form: str | None, reading: Reading) -> Sequence[Format]:
     """The format of a file; all that claim its ending while the file is still empty."""
     claimants = format_claimants(path, form)
-    undecided = len(claimants) > 1 and path.is_file() and not _head(path)
+    undecided = len(claimants) > 1 and path.is_file() and not _head(path, claimants)
     return claimants if undecided else [stream_format(path, form, reading)]
 
 
@@ -325,9 +329,16 @@ def _claimants(path: Path, endings: Sequence[str]) -> list[Format]:
     return sorted(claimants, key=lambda form: (form.endings[0] not in endings, form.recognises is not None))
 
 
-def _head(path: Path) -> bytes:
+def _is_several(path: Path) -> bool:
+    return path.is_dir() or ending(path) in ARCHIVES
+
+
+def _head(path: Path, claimants: Sequence[Format]) -> bytes:
+    """The first bytes of a file, or of the first one that counts in a folder or archive."""
+    endings = {ending for form in claimants for ending in form.endings}
+    counting = (one for one in documents(path) if not _is_several(path) or one.ending in endings)
     try:
-        with documents(path)[0].open() as file:
+        with next(counting).open() as file:
             return cast(io.BufferedReader, file).peek(HEAD) if hasattr(file, "peek") else file.read(HEAD)
     except (CharsetError, OSError, EOFError) as error:
         raise FormatError(f"{path}: cannot be read: {obstacle(error)}") from error
