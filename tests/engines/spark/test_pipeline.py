@@ -258,6 +258,17 @@ def test_a_file_that_is_read_in_columns_lands_whole(tmp_path, monkeypatch):
     assert pq.read_table(tmp_path / "log")["time"].to_pylist() == [element.time for element in came]
 
 
+def test_reports_are_due_up_to_a_recorded_advance(spark, tmp_path):
+    """As `query` and `expect` take it: time without elements is time all the same."""
+    write_stream(stream("500: a p b. | 900: b p c."), tmp_path / "in.jsonl")
+    with (tmp_path / "in.jsonl").open("a") as file:
+        file.write('{"advance": 4500}\n')
+    run(spark, job(tmp_path, source=str(tmp_path / "in.jsonl")), lambda _done: None)
+    found, header = answers(tmp_path)
+    assert found == [*WANTED[:1], *(((500 + 1000 * n, 1500 + 1000 * n), _bag("")) for n in (1, 2, 3))]
+    assert header.advanced_to == 4500
+
+
 def test_what_it_cannot_answer_is_refused_before_anything_starts(tmp_path):
     asked = job(tmp_path)
     changing = Semantics("changing", report=frozenset({"content change"}), lateness=0)

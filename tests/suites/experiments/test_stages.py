@@ -122,8 +122,24 @@ def test_spark_does_the_stages(tmp_path, spark):
     assert {one.where for one in said} == {"on Spark, local[2]"}
     assert {verdict.evaluator for _, verdict in judged} == {"definition"}
     assert all(one.expected for _, verdict in judged for one in verdict.windows[:1])
+    plain = run_experiment(experiment(tmp_path, semantics="rspql"), ExperimentContext(tmp_path / "run", lambda: None))
+    assert [strip(verdict) for _, verdict in judged] == [strip(verdict) for _, _, verdict in plain]
     header = read_run(stages.folder(stages.trials[0]), parse).header
     assert (header.experiment, header.workload["name"], header.evaluator) == ("small", "weather", "spark")
+
+
+@pytest.mark.parametrize("until", [3500, 8000])
+def test_spark_answers_until_the_horizon(tmp_path, spark, until):
+    """Before the last element, or long after it: as `run` takes it."""
+    (tmp_path / "small.toml").write_text(
+        TEXT.format(engine="spark", semantics="rspql") + f"[feed]\nadvance_to = {until}\n"
+    )
+    asked = read(tmp_path / "small.toml")
+    asked = asked.model_copy(update={"seeds": asked.seeds[:1]})
+    stages, _ = pipeline(tmp_path, asked, spark=lambda: spark, master="local[2]")
+    ((run, verdict),) = stages.run()
+    assert (run.header.advanced_to, verdict.judgement) == (until, Judgement.RIGHT)
+    assert [one.instant for one in verdict.windows] == list(range(2000, until + 1, 1000))
 
 
 def test_an_engine_that_is_fed_from_here_does_not_read_elsewhere(tmp_path):

@@ -3,7 +3,7 @@
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import islice
@@ -11,6 +11,7 @@ from pathlib import Path
 from queue import Empty, Queue
 
 from streamgauge.formats import tables
+from streamgauge.formats.lines import Advance
 from streamgauge.formats.stream import write
 from streamgauge.formats.streams import one_by_one
 from streamgauge.model.element import StreamElement
@@ -24,8 +25,8 @@ MAX_FILE_ELEMENTS = 50_000
 class Landing:
     """Writes a source's elements to files of ``folder``, which appear atomically and only after an fsync.
 
-    Elements are numbered in order of arrival. ``skip``: the source starts from its beginning after a restart, so that
-    elements already in the log are skipped.
+    Elements are numbered in order of arrival; ``advanced_to`` is the latest advance (ms) of the source. ``skip``: the
+    source starts from its beginning after a restart, so that elements already in the log are skipped.
     """
 
     folder: Path
@@ -34,6 +35,7 @@ class Landing:
     every_s: float = 1.0
     clock: Callable[[], float] = time.monotonic
     error: Exception | None = None
+    advanced_to: int | None = None
     _waiting: list[StreamElement] = field(default_factory=list)
 
     def start(self) -> threading.Thread:
@@ -62,14 +64,21 @@ class Landing:
         self._land(files)
 
     def _read(self, queue: "Queue[StreamElement | None]", known: int) -> None:
-        # Advances are not logged: the streaming job's time is that of the elements.
-        items = (item for item in one_by_one(self.source.items()) if isinstance(item, StreamElement) and item.added)
         try:
-            for element in islice(items, known if self.skip else 0, None):
+            for element in islice(self._elements(), known if self.skip else 0, None):
                 queue.put(element)
         finally:
             # After an error too, or ``run`` would wait for ever.
             queue.put(None)
+
+    def _elements(self) -> Iterator[StreamElement]:
+        """The elements that add triples."""
+        # Advances are not logged: until the source ends, the streaming job's time is that of the elements.
+        for item in one_by_one(self.source.items()):
+            if isinstance(item, Advance):
+                self.advanced_to = item.time if self.advanced_to is None else max(item.time, self.advanced_to)
+            elif item.added:
+                yield item
 
     def _next(self, queue: "Queue[StreamElement | None]") -> StreamElement | Empty | None:
         """The next element, ``None`` at the end of the source, Empty after ``every_s`` seconds without one."""

@@ -90,7 +90,7 @@ class Batches:
     Spark calls it with a frame over the batch's files (``panes.streaming``) and the batch's number. A job that waits
     for its stream has time for ``rehearsals``, which compile the first report's plan and warm up the JVM in advance.
     ``moves``: no t0 is declared, so reports begin with the stream (``begun``). ``remote``: the source's files are on
-    another file system. ``tell`` is called after each batch.
+    another file system. ``horizon``: no report is due after it (ms). ``tell`` is called after each batch.
     """
 
     def __init__(
@@ -103,10 +103,11 @@ class Batches:
         rehearsals: int = 0,
         moves: bool = False,
         remote: bool = False,
+        horizon: int | None = None,
         tell: Callable[[BatchDone], object] = lambda _done: None,
     ) -> None:
         self._query, self._semantics, self._sink, self._rehearsals = query, semantics, sink, rehearsals
-        self._tell, self._ratio = tell, FIRST_RATIO
+        self._tell, self._ratio, self._horizon = tell, FIRST_RATIO, horizon
         self._waits = moves or semantics.origin is Origin.FIRST
         self._panes = Panes(spark, checkpoint / "panes", query, remote)
         self._evaluation = Evaluation(spark, query, semantics, checkpoint / "shown", self._panes.counts)
@@ -163,14 +164,16 @@ class Batches:
                 list(self._evaluation.answers_of(content, self._evaluation.evaluated(content, due), now.last))
 
     def drain(self, advanced_to: int | None = None) -> State:
-        """End the stream: do the reports up to ``advanced_to`` (ms), by default of all windows with content.
+        """End the stream: do the reports up to ``advanced_to`` (ms).
 
+        The default is the horizon, else the last advance or, if later, the end of the last window with content.
         Idempotent, so that it can be repeated after a crash.
         """
         before = self._begun(self._log.latest())
-        upto = advanced_to
+        upto = self._horizon if advanced_to is None else advanced_to
         if before.t0 is not None and before.greatest is not None and upto is None:
-            upto = self._closes(before.t0).last_holding(before.greatest)
+            holding = self._closes(before.t0).last_holding(before.greatest)
+            upto = holding if self.advanced_to is None else max(holding, self.advanced_to)
         # Nothing to do, also after a crash behind the commit of an earlier drain.
         if before.t0 is None or upto is None or (before.passed is not None and upto <= before.passed):
             return before
@@ -223,7 +226,8 @@ class Batches:
         if came.t0 is None or came.greatest is None:
             return self.advanced_to
         due = self._closes(came.t0).come_to(came.greatest - (self._semantics.lateness or 0))
-        return due if self.advanced_to is None else max(due, self.advanced_to)
+        reached = due if self.advanced_to is None else max(due, self.advanced_to)
+        return reached if self._horizon is None else min(reached, self._horizon)
 
     def _closed(self, part: int, before: State, came: State, upto: int | None) -> BatchAnswers:
         """The reports up to an instant (ms), with the state after them."""

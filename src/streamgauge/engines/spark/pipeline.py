@@ -223,7 +223,7 @@ class Job:
 
     ``files``, or ``messages`` of a topic, limit one batch; batches start ``every`` ms; ``drain`` ends the job after all
     available input and its last windows. ``moves``: no t0 is declared, so reports begin with the stream. ``header`` is
-    that of an experiment's run.
+    that of an experiment's run, with its horizon.
     """
 
     query: ContinuousQuery
@@ -284,13 +284,16 @@ def run(spark: SparkSession, job: Job, tell: Callable[[BatchDone], None]) -> Sta
     # A draining job has its answers when it ends, so the first ones need not be quick.
     rehearsals = 0 if job.drain else REHEARSALS
     remote = isinstance(folder, RemotePlace)
-    batches = Batches(own, job.query, job.semantics, job.checkpoint, sink, rehearsals, job.moves, remote, tell)
+    horizon = None if job.header is None else job.header.advanced_to
+    batches = Batches(own, job.query, job.semantics, job.checkpoint, sink, rehearsals, job.moves, remote, horizon, tell)
     thread = landing and landing.start()
     if thread and job.drain:
         # A draining query reads the files that are there when it starts, so the log must be complete before.
         _wait(thread, landing)
     try:
         _answered(partial(_started, own, job, folder, batches), batches, landing)
+        if landing:
+            batches.advanced_to = landing.advanced_to
         state = batches.drain() if job.drain else batches.state
     except KeyboardInterrupt:
         state = batches.state
