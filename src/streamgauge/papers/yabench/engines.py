@@ -169,6 +169,7 @@ def _cell(yabench_runs: YabenchRuns, done: TrialOutcome) -> TableLine:
     ours_is = counted.most_common(1)[0][0]
     outcome_text = None
     if done.side.engine in NAMES:
+        # The table has the queries on which an engine fails; all others pass.
         outcome_text = done.test.name not in PAPER.value("table_1")[done.side.engine]
     published = NOTHING if outcome_text is None else "✓ or ✓ *" if outcome_text else "✗"
     all_runs = ", ".join(f"{SIGN[outcome]} {count}" for outcome, count in counted.most_common())
@@ -341,6 +342,7 @@ def paragraph(done: TrialOutcome, published: PublishedLines, memory: Sequence[fl
     more = [*_memory(done, memory)]
     if not (shares or late or more):
         return f"{name}: no figure differs by more than the stated factors."
+    # A list times True is the list, times False it is empty: reasons are given only for what differs.
     causes = [_why_shares(done)] * bool(shares) + [_why_delays(done)] * bool(late) + [_why_memory(done)] * bool(more)
     return f"{name}: {'; '.join([*shares, *late, *more])}. {' '.join(causes)}"
 
@@ -363,6 +365,8 @@ def _delays(mine: PublishedLines, theirs: PublishedLines) -> Iterator[str]:
     own, their = (median(published.medians(lambda line: line.delay)) for published in (mine, theirs))
     # At least 1 ms each: of delays near 0, and of negative ones, the ratio says nothing.
     low, high = sorted((max(1.0, own), max(1.0, their)))
+    # A worked example: delays of 0 and 40 ms differ by a factor of 40, but by no more than LEAST_MS, so nothing is
+    # said.
     if high > FACTOR * low and high - low > LEAST_MS:
         yield f"the median delay of a window is {duration(own)} here, {duration(their)} published"
 

@@ -67,6 +67,7 @@ class ScenarioRunner:
         trains = workloads.load("trains")
         tables = Maker(self.spark)
         tables.write_stream(trains, scenario.seed, parameters, data.stream)
+        # The stations beside have static departures only, so the stream does not have them.
         stations = int(parameters.get("stations", 1)) + scenario.beside
         tables.write_static(trains, scenario.seed, {**parameters, "stations": stations}, data.static)
         seal_beside(data.static.parent)
@@ -98,12 +99,15 @@ def run(scenario: Scenario, data: CrowdData, folder: Path) -> CrowdOutcome:
             publisher = system.begin(lines.append)
             sides = {"server": system.processes, "clients": [program.pid for program in system.crowd]}
             with ResourceSampler(sides, EVERY_S) as sampler:
+                # Two clocks: updates and answers state wall time, and the duration is measured by the monotonic clock,
+                # which nobody sets.
                 began, before, start = wall_ms(), system.counts(), time.monotonic()
                 system.settle()
                 # A fragments server has started it in ``begin``, since its clients need the first update.
                 if not publisher.ident:
                     publisher.start()
                 time.sleep(scenario.seconds)
+                # At the end of the measured time, before clients leave and the publisher ends.
                 after, lasted = system.counts(), time.monotonic() - start
             publisher.end()
             system.unsubscribe(scenario.query)

@@ -225,6 +225,8 @@ class ServerHistory:
         query, text = continuous(self._scenario, line["client"])
         if text not in self._valid:
             self._valid[text] = Valid(over_all(query, self._static), FRAGMENTS, self._history)
+        # A worked example: the Date of an answer is 12:00:03, it was received at 12:00:03.700, and an update was
+        # applied at 12:00:03.200. The rows before the update and those after it are both right.
         answers = self._valid[text].within(line["instant"], line["received"])
         return any(self._digest(rows) == line["rows"] for rows in answers)
 
@@ -241,6 +243,8 @@ def history(applied: Sequence[tuple[int, Update]], stream: str, adds: bool = Fal
     If the server only ``adds`` facts, each has its own end, so that consecutive updates overlap.
     """
     # The length of validity comes from the stream, its beginning from when the server has applied it.
+    # A worked example: two updates, each valid for 10 s in the stream, are applied at 100 ms and 10,130 ms. A server
+    # that only adds facts has the first until 10,100 ms, one that replaces them until 10,130 ms.
     ends = [at + update.until - update.time for at, update in applied]
     if not adds:
         ends[:-1] = [at for at, _ in applied[1:]]

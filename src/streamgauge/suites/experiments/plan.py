@@ -167,6 +167,7 @@ def stream_facts(stream: Path, name: str | None = None) -> StreamFacts:
     if stream_manifest.time is None or stream_manifest.sequence is None:
         raise ExperimentError(f"{name or stream}: the stream has no triples, so it has no answers")
     until = read_advance(stream)
+    # The element that arrived first has the least sequence number, and not always the least time.
     begins = time_at(stream, stream_manifest.sequence.least)
     return StreamFacts.of(stream_manifest, begins, stream_manifest.time, until)
 
@@ -346,6 +347,7 @@ def _window_triples(window: Window, triples: int, span: int) -> float:
     """Estimate of the largest window content, in triples, of a stream with ``triples`` over ``span`` ms."""
     if window.kind == "count":
         return min(triples, window.size)
+    # A worked example: a million triples over 100 s. A window of 10 s holds about 100,000 of them, hence 80 MB.
     return triples * (1.0 if window.kind == "landmark" else min(1.0, window.size / max(1, span)))
 
 
@@ -416,6 +418,7 @@ class ExperimentEstimate:
     @property
     def words(self) -> str:
         """The runs as text, with the cost of each if it is the same for all."""
+        # Variants with nothing to run are left out; if there are only such, the first gives the text, `0 runs of ...`.
         to_do = [part for part in self.parts if part.runs] or self.parts[:1]
         if len({replace(part, runs=0) for part in to_do}) == 1:
             return replace(to_do[0], runs=self.runs).words

@@ -152,6 +152,7 @@ def generate(
         tell("closure")
         with closing(_data(world)) as data:
             _write(data, world, request, place, tell)
+        # From the folder as it was written, which is what systems are given.
         write_due(place, _due(world, read(place), request.reference, tell))
         seal_beside(place)
 

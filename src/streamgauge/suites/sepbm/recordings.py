@@ -198,6 +198,7 @@ def _header(recording: SepbmRecording, channel: SepbmChannel, configuration: Con
         query=query,
         query_text=print_query(query, _DIALECT),
         dialect=_DIALECT,
+        # The base load is valid from 0 on, and subscribers are told of changes after it.
         semantics=replace(SENS, since=1),
         advanced_to=len(recording.published),
         started=recording.started,

@@ -68,6 +68,7 @@ class FragmentsSystem(CrowdSystem):
 
         publisher = Publisher(feed, due, self._begun)
         publisher.start()
+        # A publisher that failed never applies anything: its error is raised here, instead of waiting for ever.
         while not applied.wait(LOOK_S):
             if not publisher.is_alive():
                 publisher.check(self.scenario.name)
@@ -84,6 +85,7 @@ class FragmentsSystem(CrowdSystem):
         text = self._metrics()
         totals = {"requests": 0, "bytes": 0}
         for word in totals:
+            # One line for each set of labels, of which the sum counts.
             numbers = re.findall(rf"^streamgauge_fragments_{word}_total(?:{{.*}})? (\S+)$", text, re.MULTILINE)
             totals[word] = sum(int(float(value)) for value in numbers)
         return totals
@@ -109,6 +111,9 @@ def free_port() -> int:
         return int(bound.getsockname()[1])
 
 
+# Answers vary by Accept and by coding. Both are in the key of the cache, where `map` has reduced what clients write in
+# Accept-Encoding to one coding, so that they share answers; Vary is ignored. With the lock, one of several misses asks
+# the origin and the others wait.
 NGINX = """
 worker_processes 1;
 daemon off;

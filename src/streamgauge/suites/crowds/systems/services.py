@@ -26,6 +26,7 @@ class EngineService(CrowdSystem):
 
     def start(self, task: CrowdData) -> None:
         """Start the query service."""
+        # Without ends of validity: here windows decide how long facts count.
         self._stream = [replace(element, until=None) for element in task.elements]
         limit = f"{self.scenario.clients + 10}"
         engine = SERVICES[self.scenario.system].engine
@@ -45,6 +46,7 @@ class EngineService(CrowdSystem):
         self.subscribe(self.scenario.query, receive)
         self.settle()
         self.feed(first)
+        # The last line is the advance, which is no element.
         self._await_taken(first.content.count(b"\n") - 1)
         return Publisher(self.feed, others, self._begins(others[0].time))
 
