@@ -55,6 +55,13 @@ Chosen; see average_change."""
 GROUPED_ROWS: Final = 16
 """Rows a group from which on a group's rows are added together. Chosen; see ``python -m benchmarks.durable``."""
 
+REPEATED_ROWS: Final = 2_000
+"""Solutions from which on equal rows are counted before their terms are decoded, if they are ``REPEATED`` times as many
+as there can be distinct ones. Chosen; see ``python -m benchmarks.durable``."""
+
+REPEATED: Final = 4
+"""Solutions for each possible row from which on equal rows are counted by term ids. Chosen, as above."""
+
 PIECES: Final = 8
 """Pieces of the time from one window to the next, at least. Chosen; see select_sliding."""
 

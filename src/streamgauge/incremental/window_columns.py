@@ -6,13 +6,14 @@ from typing import Final
 
 import numpy as np
 
+from streamgauge.incremental.crossovers import REPEATED, REPEATED_ROWS, SPARSE
 from streamgauge.incremental.id_joins import IdConditions, matching
 from streamgauge.incremental.list_joins import relation_tests
 from streamgauge.incremental.operators import Bag, add, add_all
 from streamgauge.incremental.plan import BgpRequest, plan
 from streamgauge.incremental.span_joins import SolutionMoves, SpanJoins, WastefulError
 from streamgauge.incremental.spans import ConsecutiveLooks, TripleSpans
-from streamgauge.incremental.term_ids import IdTriples, Places, TermIds
+from streamgauge.incremental.term_ids import Ids, IdTriples, Places, TermIds
 from streamgauge.incremental.window_pieces import Arrivals, size_of
 from streamgauge.model.terms import Row
 
@@ -169,6 +170,10 @@ class WindowColumns:
                 span.renumber(piece.ids)
 
     def _bag(self, moves: SolutionMoves) -> Bag:
+        if (few := distinct_rows(moves.columns, len(self._conditions.ids))) is not None:
+            places, counts = few
+            rows = self._rows(SolutionMoves(moves.at[places], [column[places] for column in moves.columns]))
+            return dict(zip(rows, counts.tolist(), strict=True))
         rows = self._rows(moves)
         bag = dict.fromkeys(rows, 1)
         return bag if len(bag) == len(rows) else dict(Counter(rows))
@@ -190,3 +195,26 @@ class WindowColumns:
             spans.forget_before(self.horizon)
             spans.number(len(self._conditions.ids))
             spans.enter(cells, births[places], triples.times[places], limits[places])
+
+
+def distinct_rows(columns: Sequence[Ids], terms: int) -> tuple[Places, Places] | None:
+    """The first index of each distinct row in order, and the number of equal rows; ``None`` unless they are few.
+
+    A row is a number with a digit for each column: the rows (a x), (b x), (a x) are 0, 1, 0.
+    """
+    size = len(columns[0]) if columns else 0
+    if not size or size < REPEATED_ROWS or terms > SPARSE * size:
+        return None
+    number, numbers = np.zeros(size, np.int64), 1
+    for column in columns:
+        occurs = np.zeros(terms, np.bool_)
+        occurs[column] = True
+        digits = int(np.count_nonzero(occurs))
+        if (numbers := numbers * digits) * REPEATED > size:
+            return None
+        number = number * digits + (np.cumsum(occurs) - 1)[column]
+    counts, first = np.bincount(number, minlength=numbers), np.empty(numbers, np.int64)
+    first[number[::-1]] = np.arange(size)[::-1]  # of several values for one place the last is kept, here the first row
+    there = np.flatnonzero(counts)
+    order = np.argsort(first[there])
+    return first[there][order], counts[there][order]

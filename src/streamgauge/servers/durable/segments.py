@@ -139,7 +139,9 @@ def _numbered_together(parts: Sequence[tuple[list[Term], Numbers]]) -> tuple[lis
         occurs = np.zeros(len(terms), np.bool_)
         for ids in ids_of[key]:
             occurs[ids] = True
-        used[key] = [terms[number] for number in np.flatnonzero(occurs).tolist()]
+        # The terms of a request's body all occur.
+        at = None if occurs.all() else np.flatnonzero(occurs).tolist()
+        used[key] = terms[: len(occurs)] if at is None else [terms[number] for number in at]
         numbers[key] = np.cumsum(occurs, dtype=np.int32) - 1
     together = _merged(used, numbers) if len(lists) > 1 else next(iter(used.values()), [])
     return together, np.concatenate([numbers[id(terms)][ids] if len(ids) else ids for terms, ids in parts])
