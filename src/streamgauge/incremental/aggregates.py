@@ -3,9 +3,9 @@
 import heapq
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from decimal import Decimal
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, cast
 
 from streamgauge.incremental.crossovers import REMEMBERED_VALUES
 from streamgauge.model.algebra import Aggregate
@@ -231,7 +231,11 @@ class Extreme(Accumulator):
             super().add_all(values)
             return
         self._counts = dict(values.distinct())
-        self._remake()
+        if self._mixed or (amounts := values.amounts()) is None:
+            self._remake()
+            return
+        self._heap = list(zip((self._sign * amounts).tolist(), cast(Iterable[Term], self._counts), strict=True))
+        heapq.heapify(self._heap)
 
     def _push(self, value: Term) -> None:
         rank = self._key(value) if self._mixed else self._amount(value)

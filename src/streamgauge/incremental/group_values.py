@@ -88,13 +88,24 @@ class GroupValues:
             (terms[place], copies) for place, copies in zip(self._places.tolist(), self._copies.tolist(), strict=True)
         )
 
-    def distinct(self) -> Iterator[tuple[Any, int]]:
-        """The distinct values whose copies do not cancel out, with their sums, in no particular order."""
+    @cached_property
+    def _distinct(self) -> tuple[Numbers, Numbers]:
+        """The places of the values whose copies do not cancel out, and the sums of their copies."""
         places, indices = np.unique(self._places, return_inverse=True)
         sums = np.zeros(len(places), np.int64)
         np.add.at(sums, indices, self._copies)
-        terms = self._column.terms
-        return ((terms[place], copies) for place, copies in zip(places.tolist(), sums.tolist(), strict=True) if copies)
+        there = np.flatnonzero(sums)
+        return places[there], sums[there]
+
+    def distinct(self) -> Iterator[tuple[Any, int]]:
+        """The distinct values whose copies do not cancel out, with their sums, in no particular order."""
+        places, sums = self._distinct
+        return zip(map(self._column.terms.__getitem__, places.tolist()), sums.tolist(), strict=True)
+
+    def amounts(self) -> Numbers | None:
+        """The integers of ``distinct``; ``None`` if the column has other values."""
+        amounts = self._column.integers
+        return None if amounts is None else amounts[self._distinct[0]]
 
     def bound(self) -> int:
         """The copies of all values but ``None``."""
