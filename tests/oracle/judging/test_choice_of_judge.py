@@ -63,8 +63,10 @@ def test_the_first_element_is_that_of_the_smallest_system_time(table):
     assert first_time([]) is None
 
 
-def test_no_delay_is_too_long_unless_one_is_named(table):
+@pytest.mark.parametrize("clock", [Clock.APPLICATION, Clock.ARRIVAL])
+def test_no_delay_is_too_long_unless_one_is_named(table, clock):
     run = right_run(RSPQL, text=TEXT)
+    run = replace(run, header=replace(run.header, semantics=replace(RSPQL, clock=clock)))
     slow = replace(run, answers=tuple(replace(answer, received=answer.received + 10**12) for answer in run.answers))
     assert judge_run(slow, table, Means(no_spark)).judgement is Judgement.RIGHT
     assert judge_run(slow, table, Means(no_spark, max_delay=1.0)).judgement is Judgement.LATE

@@ -97,6 +97,12 @@ def test_work_follows_from_the_windows_and_their_reports(table):
     assert work_of(table, query(Window(1000, 1000, "landmark")), RSPQL).held == pytest.approx(5000, rel=0.01)
 
 
+def test_an_empty_stream_is_no_work(tmp_path):
+    write(stream(""), tmp_path / "stream.parquet")
+    for semantics in (RSPQL, CHANGE):
+        assert work_of(tmp_path / "stream.parquet", query(Window(1000, 1000)), semantics) == Work(0, 0, 0, 0, 0, 0)
+
+
 def test_instants_of_a_clock_count_up_to_where_time_came(table):
     asked = query(Window(1000, 1000))
     assert work_of(table, asked, RSPQL, 50_000).reports == 50

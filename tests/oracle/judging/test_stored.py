@@ -8,11 +8,13 @@ import pytest
 from streamgauge.formats.manifest import Manifest
 from streamgauge.formats.places import RemotePlace, RemotePlaceError
 from streamgauge.formats.stream import write
+from streamgauge.model.semantics import Report, Tick
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
-from streamgauge.oracle.judging import tables
+from streamgauge.oracle.judging import judge, tables
+from streamgauge.oracle.judging.estimate import EvaluatorChoice
 from streamgauge.oracle.judging.judge import Means, judge_stored
-from streamgauge.oracle.judging.oracle import JudgingRules, check
+from streamgauge.oracle.judging.oracle import JudgingRules, check, unknown
 from streamgauge.semantics.profiles import RSPQL
 from streamgauge.spark import hadoop_tables
 from tests.notation import STREAM, stream
@@ -75,6 +77,24 @@ def test_a_large_stream_is_judged_by_any_evaluator_that_can(judged, table):
     judged.refuses = ("definition", "spark")
     assert not in_tables(RUN, table, Means(object, in_tasks=2))
     assert judged.evaluators == ["definition", "spark"] * 2
+
+
+def test_of_what_spark_judges_by_changes_the_definition_tries_no_table(judged, table, monkeypatch):
+    monkeypatch.setattr(judge, "choice", lambda *_: EvaluatorChoice("spark", "spark: it costs less"))
+    monkeypatch.setattr(judge, "judge_run", lambda run, *_: unknown(run, "judged by rows"))
+    judged.refuses = ("spark",)
+    change = replace(RSPQL, report=frozenset({Report.CONTENT_CHANGE}), tick=Tick.BATCH, partial_head=True)
+    periodic = replace(change, report=frozenset({Report.PERIODIC}), period=5)
+    for semantics, evaluators in ((change, []), (periodic, ["spark", "definition"])):
+        judged.asked.clear()
+        in_tables(right_run(semantics, text=TEXT), table, Means(object, in_tasks=2))
+        assert judged.evaluators == evaluators
+
+
+def test_the_evaluator_is_chosen_once(table):
+    messages: list[str] = []
+    verdict = judge_stored(RUN, lambda: RUN, table, Means(object, chosen=messages.append))
+    assert (verdict.judgement, verdict.evaluator, len(messages)) == (Judgement.RIGHT, "definition", 1)
 
 
 def test_no_session_is_started_for_what_no_evaluator_judges_in_tables(judged, table):

@@ -199,7 +199,7 @@ def _window_work(stream: Path, listed: Manifest, window: Window, semantics: Sema
 
 
 def column(stream: Path, name: str) -> pa.ChunkedArray:
-    """One column of a stream table; StreamError names a file without it."""
+    """One column of a stream table that has rows; StreamError names a file without it."""
     schema = pa.schema([SCHEMA.field(name)])
     chunks = []
     for file in files(stream):
@@ -208,4 +208,4 @@ def column(stream: Path, name: str) -> pa.ChunkedArray:
                 chunks += parquet.read(columns=[name]).to_batches()
         except KeyError as error:
             raise StreamError(f"{file}: not a readable stream table: was it cut, or is it of another kind?") from error
-    return pa.Table.from_batches([conform(chunk, schema, str(stream)) for chunk in chunks], schema=schema)[name]
+    return pa.Table.from_batches([conform(chunk, schema, str(stream)) for chunk in chunks])[name]
