@@ -11,7 +11,7 @@ from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.oracle.expected.reports import Header, definition
 from streamgauge.oracle.judging import judge
 from streamgauge.oracle.judging.estimate import choice, work_of
-from streamgauge.oracle.judging.judge import Means, judge_run, other_stream
+from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run, other_stream
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import Head
 from streamgauge.semantics.profiles import RSPQL
@@ -157,6 +157,13 @@ def test_spark_judges_with_the_session_that_is_made_for_it(monkeypatch, table, s
     assert (verdict.judgement, verdict.evaluator, session.asked) == (Judgement.RIGHT, "spark", asked)
     lost = replace(run, answers=run.answers[1:])
     assert judge_run(lost, table, means).judgement is Judgement.WRONG
+
+
+@pytest.mark.parametrize(("evaluator", "asked"), [("spark", ["reports"]), (None, [])])
+def test_expected_reports_are_those_of_the_evaluator_that_is_chosen(monkeypatch, table, evaluator, asked):
+    session = Session(monkeypatch)
+    result = expected_reports(query(Window(5, 5)), RSPQL, table, Means(lambda: session, evaluator))
+    assert ([report.due.instant for report in result], session.asked) == ([5, 10], asked)
 
 
 def test_the_engine_that_runs_on_spark_is_judged_by_the_definition(table):
