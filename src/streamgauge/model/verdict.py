@@ -174,6 +174,7 @@ class Verdict:
             (str(report.index), f"{report.instant}", f"{report.precision:.2f}", f"{report.recall:.2f}", *_sizes(report))
             for report in listed
         ]
+        # `wrong` goes on after the listed ones: the sum counts the others.
         detail = html_table(head, rows, "windows not as expected", sum(1 for _ in wrong)) if rows else ""
         return html_table(("verdict", ""), summary) + detail
 

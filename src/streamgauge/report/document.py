@@ -127,6 +127,8 @@ def _joined(values: Iterable[object]) -> str:
 
 
 def _merged(mappings: Sequence[Mapping[str, object]]) -> tuple[tuple[str, str], ...]:
+    # A worked example: two repetitions ran with Python 3.12 and 3.13 on one machine. The table has `python: 3.12,
+    # 3.13`, and what is equal once.
     keys = dict.fromkeys(key for mapping in mappings for key in mapping)
     return tuple((key, cut(_joined(mapping[key] for mapping in mappings if key in mapping))) for key in keys)
 

@@ -54,6 +54,7 @@ def texts(measures: Iterable[Measure[Item]], item: Item) -> tuple[str, ...]:
 
 def _scored(verdict: Verdict, share: float) -> float | None:
     """A share of rows; ``None`` if no rows were judged."""
+    # Otherwise the page would show a share that nobody has measured.
     return share if verdict.windows or verdict.judgement is not Judgement.UNKNOWN else None
 
 

@@ -78,6 +78,7 @@ def mean_lines(series: Sequence[Series]) -> Iterator[tuple[str, ...]]:
 
 
 def _mean(one: Series, measure: Measure[Any]) -> str:
+    # Runs without a value, such as the delay of one that answered nothing, do not count as 0.
     values = [value for _, verdict in one.runs if (value := measure.value(verdict)) is not None]
     if not values:
         return NOTHING

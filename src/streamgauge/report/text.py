@@ -268,6 +268,8 @@ def _short(term: str) -> str:
 
 def _short_part(term: str) -> str:
     """An IRI's last part, a literal with its datatype's."""
+    # Worked examples: `<http://example.org/a#b>` is `b`, `"5"^^<http://www.w3.org/2001/XMLSchema#integer>` is
+    # `"5"^^integer`. An IRI that ends with a slash has no last part and stays whole.
     if term.startswith("<"):
         return term[1:-1].replace("#", "/").rpartition("/")[2] or term
     text, marked, kind = term.rpartition("^^")

@@ -92,6 +92,7 @@ class FactTables:
         placed = [
             (self.of(predicate, end), (number(subject), number(end))) for subject, predicate, end in triples
         ]  # fmt: skip
+        # `groupby` joins neighbours only.
         placed.sort(key=lambda item: item[0].name)
         for table, rows_of_table in groupby(placed, key=lambda item: item[0]):
             yield table, [row[: len(table.columns)] for _, row in rows_of_table]
@@ -142,6 +143,7 @@ def _sql(tables: FactTables, pattern: al.Pattern) -> tuple[str, tuple[str, ...]]
         case al.Union(left=left, right=right):
             (one, columns), (two, others) = _sql(tables, left), _sql(tables, right)
             both = [name for name in columns if name in others]
+            # Columns that only one side binds are left out: `statement` refuses a query that selects one of them.
             chosen = _columns(both)
             return f"SELECT {chosen} FROM ({one}) UNION ALL SELECT {chosen} FROM ({two})", tuple(both)
         case al.Filter(condition=al.Call("REGEX", (al.Var(name), str(text))), pattern=inner):
@@ -155,6 +157,9 @@ def _sql(tables: FactTables, pattern: al.Pattern) -> tuple[str, tuple[str, ...]]
 
 
 def _joined(tables: FactTables, patterns: Sequence[al.TriplePattern]) -> tuple[str, tuple[str, ...]]:
+    # A worked example: `?x a ub:Student . ?x ub:takes ?c`, where t0 has the students and t1 the pairs of `takes`:
+    #
+    #     SELECT j0.s AS "x", j1.o AS "c" FROM t0 j0, t1 j1 WHERE j1.s = j0.s
     bound: dict[str, str] = {}
     sources, conditions = [], []
     for place, pattern in enumerate(patterns):
@@ -257,6 +262,8 @@ class ColumnStrategy(Evaluating):
         count = f"SELECT (SELECT count(*) FROM fresh), (SELECT count(*) FROM {table.answer})"
         ((now, before),) = self._database.execute(count).fetchall()
         removed: tuple[Row, ...] = ()
+        # Answers are sets: if no row has left, there are as many as before and the added ones, and the second EXCEPT
+        # is saved.
         if before + len(added) != now:
             removed = self._terms(f"SELECT * FROM {table.answer} EXCEPT SELECT * FROM fresh")
         if added or removed:

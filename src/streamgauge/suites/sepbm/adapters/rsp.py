@@ -114,6 +114,7 @@ class RspSystem:
         """Push an element with new facts at the current time."""
         if triples:
             self._engine.feed(StreamElement(STREAM, self._number, self._number, triples))
+        # Also for a publication without new facts: time passes with every one.
         self._engine.advance(self._number)
 
     def _emit(self, name: str) -> Emit:
@@ -121,6 +122,7 @@ class RspSystem:
 
         def emit(answer: Answer) -> None:
             received = clock()
+            # The instant is the time of the element that caused the answer, hence the publication's number.
             causes = () if answer.instant is None else (answer.instant,)
             for hear in subscribers.get(name, ()):
                 hear(ReceivedNotification(name, causes, answer.added, answer.removed, received))

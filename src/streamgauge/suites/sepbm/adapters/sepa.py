@@ -105,6 +105,7 @@ class SepaSystem:
         async for text in connection:
             received = self._clock()
             added, removed = read_notification(text, variables)
+            # The first message is the current answer, which changed nothing.
             if there.is_set() and (added or removed):
                 hear(ReceivedNotification(channel.name, (), added, removed, received))
             there.set()

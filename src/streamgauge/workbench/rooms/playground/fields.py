@@ -329,6 +329,8 @@ def _effects(control: FieldControl, before: Any, after: Any) -> Sequence[str]:
         case "number":
             return [control.does]
         case "several":
+            # A worked example: the report changes from {window close} to {window close, non-empty}. The one effect is
+            # that no report is due over an empty content.
             came = [control.values[str(condition)] for condition in sorted(after - before)]
             went = [f"it no longer holds that {control.values[str(condition)]}" for condition in sorted(before - after)]
             return [*came, *went]

@@ -80,6 +80,7 @@ def view(root: Path, place: str, reproduce: Callable[[RunHeader], str], draw: Dr
         # Without tables: the page shows the verdict, which has its own.
         header = read_header(folder, parse)
         verdict = verdict_of(folder)
+        # A series needs a verdict; where there is none, no card is shown.
         series = series_of([(Run(header, (), (), ()), verdict or _NO_VERDICT)])
         card = cards.cards(series)[0] if verdict else None
         again = reproduce(header)
