@@ -18,6 +18,7 @@ from streamgauge.model.terms import Term, Triple
 
 Ids: TypeAlias = npt.NDArray[np.int32]
 Places: TypeAlias = npt.NDArray[np.int64]
+Offsets: TypeAlias = npt.NDArray[np.uint32] | npt.NDArray[np.int64]
 
 
 class TermIds:
@@ -83,7 +84,13 @@ class TermIds:
         return self._kept(*(np.concatenate(column) for column in zip(*[(p.ids, p.times) for p in pieces], strict=True)))
 
     def _kept(self, ids: Ids, times: Places) -> "IdTriples":
-        piece = IdTriples(self, ids, times)
+        base = int(times[0]) if len(times) else 0
+        offsets = times - base
+        # Nearly all pieces are shorter than 49 days.
+        narrow = not len(times) or offsets[-1] < 2**32
+        return self._added(IdTriples(self, ids, base, offsets.astype(np.uint32) if narrow else offsets))
+
+    def _added(self, piece: "IdTriples") -> "IdTriples":
         self._pieces.add(piece)
         return piece
 
@@ -93,7 +100,8 @@ class TermIds:
 
     def part(self, piece: "IdTriples", begin: int, end: int) -> "IdTriples":
         """A slice of the triples of a piece."""
-        return self._kept(piece.ids[3 * begin : 3 * end], piece.times[begin:end])
+        ids, offsets = piece.ids[3 * begin : 3 * end], piece.offsets[begin:end]
+        return self._added(IdTriples(self, ids, piece.base, offsets))
 
     @property
     def full(self) -> bool:
@@ -122,15 +130,25 @@ class TermIds:
 
 
 class IdTriples(Sequence[Triple]):
-    """Triples as term ids, three each, with non-decreasing times (ms)."""
+    """Triples as term ids, three each, with non-decreasing times (ms): ``base`` and an offset for each."""
 
-    __slots__ = ("__weakref__", "_owner", "ids", "times")
+    __slots__ = ("__weakref__", "_owner", "base", "ids", "offsets")
 
-    def __init__(self, owner: TermIds, ids: Ids, times: Places) -> None:
-        self._owner, self.ids, self.times = owner, ids, times
+    def __init__(self, owner: TermIds, ids: Ids, base: int, offsets: Offsets) -> None:
+        self._owner, self.ids, self.base, self.offsets = owner, ids, base, offsets
 
     def __len__(self) -> int:
-        return len(self.times)
+        return len(self.offsets)
+
+    @property
+    def times(self) -> Places:
+        """The time (ms) of each triple, computed anew."""
+        return self.offsets + np.int64(self.base)
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """The times (ms) of the first and the last triple."""
+        return self.base + int(self.offsets[0]), self.base + int(self.offsets[-1])
 
     def __iter__(self) -> Iterator[Triple]:
         return iter(triples_of(self._owner.terms, self.ids))
@@ -152,5 +170,8 @@ class IdTriples(Sequence[Triple]):
 
     def split(self, first: int) -> "tuple[IdTriples, IdTriples | None]":
         """The triples before a time (ms), and the others if any."""
-        at = int(self.times.searchsorted(first))
+        offset, at = max(first - self.base, 0), len(self)
+        if len(self) and offset <= self.offsets[-1]:
+            # Of the same type, else numpy would convert all offsets.
+            at = int(self.offsets.searchsorted(self.offsets.dtype.type(offset)))
         return self.part(0, at), self.part(at, len(self)) if at < len(self) else None

@@ -320,7 +320,7 @@ class WindowContent:
         newest, triples, _ = self._live[-1]
         # Ticks in columns hold the triples of several times as one arrival, which has the time of the first.
         if not isinstance(triples, tuple | PartedTriples):
-            newest = int(cast("IdTriples", triples).times[-1])
+            newest = cast("IdTriples", triples).span[1]
         return self._live[0][0], newest
 
     def graphs(self) -> list[Sequence[Triple]]:
@@ -333,7 +333,7 @@ class WindowContent:
         if self._running or self._ended:
             return ids.of_triples([(0, triples) for triples in self.graphs()])
         numbered = ids.of_arrivals([(time, triples) for time, triples, _ in self._live])
-        self._live = deque([(int(numbered.times[0]), numbered, 0)] if numbered else ())
+        self._live = deque([(numbered.span[0], numbered, 0)] if numbered else ())
         return numbered
 
     def gather(self, predicates: Collection[Term], begun: Callable[[int], int]) -> None:

@@ -46,7 +46,7 @@ class TickColumns:
         seen, begins_only = self.held(frame) if non_empty else self, len(streamings) == 1 and streamings[0].begins_only
         if seen.begun(pool, frame, streamings[0]) if begins_only else seen.told(pool, frame, look):
             if len(self.triples):
-                frame.content.hold(int(self.triples.times[0]), self.triples)
+                frame.content.hold(self.triples.span[0], self.triples)
             frame.tick(int(self.instants[-1]))
             return True
         pool.leave_columns(for_good=True)
