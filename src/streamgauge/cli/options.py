@@ -139,6 +139,7 @@ def filled(file: str, define: Sequence[str]) -> str:
 def tell_unit(value: str, option: str | None) -> None:
     """Say on standard error that a duration without a unit is read as ms."""
     text = value.strip()
+    # Without a note for 0, which is the same in every unit.
     if text.isdecimal() and int(text):
         where = f"{option} {text}" if option else text
         typer.echo(f"streamgauge: note: {where} is read as {text} ms: write {text}ms, or {text}s for seconds", err=True)

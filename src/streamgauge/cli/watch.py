@@ -175,6 +175,7 @@ class _Shown(LiveTable):
 
     def show(self, answer: Answer) -> None:
         """Replace the rows of the table by those of the answer."""
+        # Not at the first answer, of which all rows would be marked.
         new = frozenset(answer.added).difference(self._rows) if self._rows else frozenset()
         self.show_rows(answer.added if self._ordered else sorted(answer.added, key=row_key), new)
 

@@ -76,6 +76,7 @@ def horizon(path: Path) -> Callable[[ContinuousQuery, int], int]:
 
 
 def _engine(path: Path, request: ImportRequest) -> str:
+    # The semantics first, as it was named on purpose: `cqels-1.x` begins with `cqels`, and a file may have any name.
     names = [*((request.semantics.name,) if request.semantics else ()), path.name]
     return next((engine for name in names for engine in ENGINES if name.startswith(engine)), path.stem)
 

@@ -29,6 +29,8 @@ def drive_all(requests: Sequence[DriverRequest]) -> "WindowDriver | DriverGroup"
     groups: dict[Hashable, list[int]] = {}
     for at, request in enumerate(requests):
         groups.setdefault(_sharing(request[0], request[1]), []).append(at)
+    # A worked example: of the requests 0, 1, 2, the first and the last can share. The drivers have the requests [0, 2]
+    # and [1], so the places are 0, 2, 1, by which `operator_trees` puts the trees back in order.
     drivers = [
         WindowDriver([(query, emit) for query, _, emit in (requests[at] for at in places)], requests[places[0]][1])
         for places in groups.values()

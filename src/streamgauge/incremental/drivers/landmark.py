@@ -257,6 +257,8 @@ class Landmark:
     def touched(self) -> Iterable[StandingQuery]:
         """End a turn; the live queries whose answers may have changed."""
         self.budget.turn += 1
+        # A query is touched by each of its patterns. As a key it is there once, and the order stays that of the
+        # touches.
         queries = dict.fromkeys(self.touches)
         self.touches.clear()
         return queries

@@ -138,6 +138,7 @@ class RelationToStream:
 
 def _turn(now: int, change: int) -> int:
     """1 if a row entered the set, -1 if it left, 0 if only its multiplicity changed."""
+    # Worked examples: of two copies one is removed, now 1, change -1: 0. Both are removed, now 0, change -2: -1.
     return (now > 0) - (now - change > 0)
 
 

@@ -97,6 +97,9 @@ class TickColumns:
 
 def by_ticks(triples: IdTriples, tick: Tick, times: Places, borders: Places) -> TickColumns:
     """The ticks of elements at ``times`` (ms), whose triples are delimited by ``borders``."""
+    # A worked example: elements at 3, 3 and 8 ms with two, one and one triples, so the borders are 0, 2, 3, 4. The
+    # ticks of the four triples are 0, 1, 2, 3 by triple, 0, 0, 1, 2 by element, and 0, 0, 0, 1 by batch, with the
+    # instants 3 and 8.
     if tick is Tick.TUPLE:
         return TickColumns(triples, np.arange(len(triples)), triples.times)
     counts = np.diff(borders)
