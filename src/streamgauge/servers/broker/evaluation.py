@@ -234,6 +234,8 @@ class Guessing(Evaluating):
     def _waits(self, learned: _Learned, now: float) -> bool:
         """Whether the evaluation is deferred: enough rows were guessed, and the interval has not passed."""
         known, settings = learned.guessed, self.settings
+        # A worked example: of the last 40 rows 35 were guessed, which is more than 80%, so the evaluation waits. Of
+        # the last 10 all were guessed: that is too few to rely on.
         often = len(known) >= settings.least and sum(known) > settings.share * len(known)
         return often and now - learned.evaluated < settings.interval
 
@@ -276,6 +278,8 @@ def _keeps(pattern: al.Pattern, shown: frozenset[al.Var]) -> bool:
     Its parts bind all of them that they use.
     """
     match pattern:
+        # A worked example: `{ ?x a :A } UNION { ?y a :B }` with both variables shown. With the terms of a row (a, b)
+        # in their places, the ASK holds if a is an :A, although no solution binds both.
         case al.Union(left=left, right=right):
             return shown.intersection(al.pattern_variables(left)) == shown.intersection(al.pattern_variables(right))
         case al.Filter(condition=condition, pattern=inner):

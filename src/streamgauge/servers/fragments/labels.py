@@ -113,6 +113,7 @@ def literal(at: int, vocabulary: Vocabulary) -> Term:
     # By addition of a timedelta: `fromtimestamp` fails for years before 1970 on some systems.
     text = (_EPOCH + at * _MS).replace(tzinfo=None).isoformat(timespec="milliseconds")
     # The canonical form has no trailing zeros in its fraction. A fraction is always there, so no other zero is cut.
+    # Worked examples, without the datatype: 0 is `1970-01-01T00:00:00Z`, 1500 is `1970-01-01T00:00:01.5Z`.
     return f'"{text.rstrip("0").rstrip(".")}Z"^^<{vocabulary.datatype}>'
 
 
@@ -200,6 +201,7 @@ def _label_quads(subject: Term, fact: Fact, style: Style, node: Term) -> list[Qu
 def _final_written(final: int | None, border: Border) -> int:
     if final is None:
         return LAST
+    # A fact that holds until 10,000 has 9,999 as its last millisecond.
     return final - (border is Border.INCLUSIVE)
 
 
@@ -233,6 +235,7 @@ def read_bounds(initial: Term | None, final: Term | None, style: Style) -> Bound
     if style.label is Label.INSTANT:
         at = instant(initial or final or "")
         return at, at + 1
+    # FIRST and LAST stand for times that are not known, see `_label_quads`.
     began = FIRST if initial is None else instant(initial)
     ends = LAST if final is None else instant(final)
     return None if began == FIRST else began, None if ends >= LAST else ends + (style.border is Border.INCLUSIVE)

@@ -258,6 +258,7 @@ class QueryService:
         finally:
             for task in tasks:
                 task.cancel()
+            # First what feeds the queries and what they feed, side by side; then the queries.
             sinks = () if self._folder is None else (run_in_threadpool(self._folder.deliveries.close),)
             await asyncio.gather(run_in_threadpool(self._attached.close), *sinks)
             await run_in_threadpool(self._queries.close, "the service has ended", CLOSE_S)
@@ -311,6 +312,8 @@ class QueryService:
     async def answers(self, request: Request) -> Response:
         """Answers as server-sent events."""
         running = self._running(request)
+        # A browser that reconnects sends the header by itself; the parameter is for its first connection, whose
+        # headers it does not let a page set.
         last = request.headers.get("last-event-id") or request.query_params.get("after")
         after = events.last_event(last, self._run)
         signal = events.Signal()
@@ -374,6 +377,7 @@ class QueryService:
             triples = await run_in_threadpool(self._static, sent)
 
         def require(known: tuple[Triple, ...] | None) -> None:
+            # Without a condition no tag is computed, which costs a pass over all triples.
             if conditions != Conditions():
                 conditions.require(() if known is None else (_static_tag(known),), f"the static data {name}")
 
@@ -428,6 +432,7 @@ class QueryService:
         if (key := request.headers.get("idempotency-key")) is None:
             return None
         kind = request.headers.get("content-type", "").strip().lower()
+        # Where one of these differs, the request is another one under the same key, and is refused.
         address = request.scope["query_string"], request.scope["path"].encode()
         return read_key(key, self._owner(request), *address, kind.encode(), body)
 

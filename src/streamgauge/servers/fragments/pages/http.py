@@ -223,6 +223,7 @@ class FragmentsApp:
         if not datasets:
             raise ValueError("no data set to serve: give at least one")
         self._datasets = {dataset.name: dataset for dataset in datasets}
+        # Other names are percent-encoded in a target: `__call__` finds them by the decoded path.
         self._by_path = {f"/{name}".encode(): dataset for name, dataset in self._datasets.items() if name.isascii()}
         self._events = EventsHandler(addressing, limits.subscribers)
         self._limits, self._feeds = limits, feeds
