@@ -7,7 +7,7 @@ import pytest
 
 from streamgauge.formats.instants import InstantError, Instants, strptime_pattern
 from streamgauge.formats.streams import FormatError, Reading, read_triples
-from streamgauge.formats.streams.observations import property_path
+from streamgauge.formats.streams.properties import property_path
 from streamgauge.sources import SourceError, open_source
 
 PREFIXES = """@prefix sosa: <http://www.w3.org/ns/sosa/> . @prefix prov: <http://www.w3.org/ns/prov#> .

@@ -6,7 +6,7 @@ from decimal import Decimal
 from functools import lru_cache, partial
 from typing import Final, NamedTuple
 
-from streamgauge.formats.streams.observations import shortened
+from streamgauge.formats.streams.properties import shortened
 from streamgauge.model.tabular import native
 from streamgauge.model.terms import Term, by_parts, is_iri, is_literal, lexical, plain
 

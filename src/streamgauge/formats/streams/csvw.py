@@ -19,7 +19,7 @@ from streamgauge.formats.charsets import CharsetError, check_charset
 from streamgauge.formats.documents import FormatError
 from streamgauge.formats.instants import DATES, NUMBERS, InstantError, from_pattern, iso, read_moment, strptime_pattern
 from streamgauge.formats.json_values import json_path
-from streamgauge.formats.streams.observations import property_iri
+from streamgauge.formats.streams.properties import property_iri
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term, quoted
 

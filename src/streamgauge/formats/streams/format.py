@@ -16,6 +16,7 @@ from streamgauge.formats.codings import CodingError, unpack_gzip
 from streamgauge.formats.contexts import ContextError, read_contexts
 from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.streams.groups import WINDOW, Groups
 from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
 from streamgauge.model.own_data import OWN_DATA_NAMES, OwnData
@@ -359,7 +360,9 @@ class Relabel:
 
     def __init__(self, prefix: str) -> None:
         self._prefix = prefix
-        self._known: dict[str, str] = {}
+        self._count = 0
+        self._recent: dict[Term, Term] = {}
+        self._numbers = Groups[int](prefix)
 
     def triple(self, quad: ox.Triple | ox.Quad) -> Triple:
         """The triple of a quad."""
@@ -379,4 +382,17 @@ class Relabel:
 
     def blank(self, name: Term) -> Term:
         """The new label of a blank node of the file."""
-        return self._known.setdefault(name, f"_:{self._prefix}b{len(self._known)}")
+        label = self._recent.get(name)
+        if label is None:
+            if len(self._recent) >= WINDOW:
+                self._recent.clear()
+            label = self._recent[name] = f"_:{self._prefix}b{self._number(name)}"
+        return label
+
+    def _number(self, name: Term) -> int:
+        numbers = self._numbers.get((name,))
+        if not numbers:
+            numbers = [self._count]
+            self._numbers.begin((name,)).extend(numbers)
+            self._count += 1
+        return numbers[0]

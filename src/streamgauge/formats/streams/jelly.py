@@ -21,18 +21,20 @@ from pyjelly.serialize.streams import SerializerOptions
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.streams.format import Decode, Format, Item, Numbering, Reading, Refuse, Whole, number
-from streamgauge.formats.streams.observations import Observations, time_property
+from streamgauge.formats.streams.observations import TimeProperty, observed, time_property
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
-from streamgauge.formats.streams.quads import GRAPHS_LIST, Quad, gather, graph_of, message, stamp
+from streamgauge.formats.streams.quads import GRAPHS_LIST, Graphs, Quad, graph_of, message, stamp
 from streamgauge.formats.streams.sorted_runs import in_order
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import (
+    XSD,
     Term,
     Triple,
     is_blank,
     is_iri,
     is_triple,
     misplaced,
+    quoted,
     triple_parts,
     triple_term,
 )
@@ -51,23 +53,22 @@ def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElem
 
 def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of a Jelly file by the time property: a frame is a message, unless the stream is flat."""
-    items: list[Item] = []
     stated = time_property(reading)
     assert stated is not None
+    return number(in_order(_timed_items(whole, stated, reading, refuse), whole.place, reading), reading)
+
+
+def _timed_items(whole: Whole, stated: TimeProperty, reading: Reading, refuse: Refuse) -> Iterator[Item]:
     for document in whole.with_endings((".jelly",)):
-        frames = list(_frames(document))
         if _is_flat(document):
-            quads = ((triple, graph or "") for _, statements in frames for _, triple, graph in statements)
-            observations = Observations(document.place, quads, stated)
-            items.extend(observations.items(refuse))
-            observations.note_static(reading.note)
+            quads = ((triple, graph or "") for _, statements in _frames(document) for _, triple, graph in statements)
+            yield from observed([(document.place, quads)], stated, reading, refuse)
             continue
-        for place, statements in frames:
+        for place, statements in _frames(document):
             try:
-                items.extend(message(_quads(statements), place, stated))
+                yield from message(_quads(statements), place, stated)
             except FormatError as error:
                 refuse(error)
-    return number(in_order(items, whole.place, reading), reading)
 
 
 def _is_flat(document: Document) -> bool:
@@ -120,16 +121,14 @@ def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
 
 
 def _items(whole: Whole, reading: Reading) -> Iterator[Item]:
-    quads: list[Quad] = []
+    graphs = Graphs(whole.place)
     for document in whole.with_endings((".jelly",)):
         for count, (place, statements) in enumerate(_frames(document)):
-            named = [statement for statement in statements if statement[2] is not None]
-            # Graphs may go on over several frames, so they are gathered until the end of the file.
-            quads += [(place, triple, graph) for place, triple, graph in named if graph is not None]
+            graphs.take((place, triple, graph) for _, triple, graph in statements if graph is not None)
             plain = tuple(triple for _, triple, graph in statements if graph is None)
             if plain:
                 yield place, count * reading.interval, plain
-    yield from gather(quads, reading.note)
+    yield from graphs.items(reading.note)
 
 
 def _frames(document: Document) -> Iterator[tuple[str, list[Statement]]]:
@@ -228,7 +227,10 @@ class _Terms:
             return triple_term(self.triple(term))
         if not isinstance(term, sink.Literal):
             raise ValueError(f"{term!r:.80}")
-        datatype = ox.NamedNode(term._datatype) if term._datatype else None
+        text, kind = term._lex, term._datatype
+        if text.isascii() and text.isprintable() and not term._langtag and kind and kind.startswith(XSD):
+            return quoted(text) if kind == f"{XSD}string" else f"{quoted(text)}^^{_iri(kind)}"
+        datatype = ox.NamedNode(kind) if kind else None
         return to_term(ox.Literal(term._lex, datatype=datatype, language=term._langtag))
 
 

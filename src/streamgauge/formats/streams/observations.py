@@ -12,22 +12,20 @@ to every element.
 
 Worked example, ``sosa:resultTime`` in one graph: of ``:o1 sosa:resultTime "2026-03-01T08:00:01Z" ; sosa:hasResult
 [ :free 12 ]`` the element is the three triples, at 1772352001000 ms.
-
-Properties are named by IRIs, or by prefixed names with the well-known prefixes or a query's own.
 """
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
-from itertools import islice
-from typing import Final, NamedTuple
+from itertools import chain, islice
+from typing import Final, NamedTuple, TypeAlias
 
 import pyoxigraph as ox
 
 from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.instants import InstantError, Instants
 from streamgauge.formats.streams.format import Item, Note, Read, Reading, Refuse, Relabel, Whole, number
+from streamgauge.formats.streams.groups import Groups
+from streamgauge.formats.streams.properties import PREFIXES, property_iri, property_path, shortened
 from streamgauge.formats.streams.sorted_runs import in_order
 from streamgauge.formats.syntaxes import BY_ENDING, parse_texts
 from streamgauge.model.element import StreamElement
@@ -39,96 +37,19 @@ from streamgauge.model.terms import (
     Triple,
     blank_nodes,
     datatype,
+    is_blank,
     is_iri,
     is_literal,
     is_triple,
     triple_parts,
 )
 
-PREFIXES: Final[dict[str, str]] = {
-    "as": "https://www.w3.org/ns/activitystreams#",
-    "dc": "http://purl.org/dc/elements/1.1/",
-    "dcterms": "http://purl.org/dc/terms/",
-    "dct": "http://purl.org/dc/terms/",
-    "foaf": "http://xmlns.com/foaf/0.1/",
-    "geo": "http://www.w3.org/2003/01/geo/wgs84_pos#",
-    "om-owl": "http://knoesis.wright.edu/ssw/ont/sensor-observation.owl#",
-    "owl": "http://www.w3.org/2002/07/owl#",
-    "prov": "http://www.w3.org/ns/prov#",
-    "qudt": "http://qudt.org/schema/qudt/",
-    "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",
-    "rdfs": "http://www.w3.org/2000/01/rdf-schema#",
-    "saref": "https://saref.etsi.org/core/",
-    "schema": "http://schema.org/",
-    "skos": "http://www.w3.org/2004/02/skos/core#",
-    "sosa": "http://www.w3.org/ns/sosa/",
-    "ssn": "http://www.w3.org/ns/ssn/",
-    "time": "http://www.w3.org/2006/time#",
-    "xsd": "http://www.w3.org/2001/XMLSchema#",
-}
-"""Prefixes that need no declaration: those of W3C's initial context for RDFa, and vocabularies of observations."""
-
-_ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
-# Without "//" an IRI looks like a prefixed name; of these schemes it is taken for an IRI all the same.
-_SCHEMES: Final = ("urn", "tag", "mailto", "file", "did")
-
-
-def property_iri(name: str, prefixes: Mapping[str, str]) -> Term:
-    """The IRI, in angle brackets, of ``<IRI>``, a plain IRI or a prefixed name; ValueError explains the fault."""
-    text = name.strip()
-    if text.startswith("<") and text.endswith(">"):
-        text = text[1:-1]
-        if _ABSOLUTE.fullmatch(text):
-            return f"<{text}>"
-        raise ValueError(f"{name} is not an absolute IRI")
-    prefix, colon, local = text.partition(":")
-    space = prefixes.get(prefix, PREFIXES.get(prefix))
-    if colon and space is not None:
-        return property_iri(f"<{space}{local}>", {})
-    if _ABSOLUTE.fullmatch(text) and (local.startswith("//") or prefix in _SCHEMES):
-        return f"<{text}>"
-    raise ValueError(_unknown(name, prefix if colon else None, prefixes))
-
-
-def property_path(text: str, prefixes: Mapping[str, str]) -> tuple[Term, ...]:
-    """The IRIs of properties joined by ``/``, as ``sosa:phenomenonTime/time:inXSDDateTimeStamp``; ValueError.
-
-    In a path of several, IRIs that contain ``/`` need angle brackets.
-    """
-    steps = re.findall(r"<[^>]*>|[^/<]+", text) if "<" in text or not _iri(text, prefixes) else [text]
-    return tuple(property_iri(step, prefixes) for step in steps)
-
-
-def shortened(iri: Term, prefixes: Mapping[str, str]) -> str:
-    """The prefixed name of an IRI in angle brackets if a prefix is known, else the IRI unchanged."""
-    for prefix, space in (*prefixes.items(), *PREFIXES.items()):
-        local = iri[1:-1].removeprefix(space)
-        if local != iri[1:-1] and re.fullmatch(r"[\w-]+", local):
-            return f"{prefix}:{local}"
-    return iri
-
-
-def _iri(text: str, prefixes: Mapping[str, str]) -> bool:
-    """Whether a text with ``/`` in it is one IRI or one prefixed name."""
-    prefix, _, local = text.partition(":")
-    return "/" not in text or (local.startswith("//") and prefix not in prefixes and prefix not in PREFIXES)
-
-
-def _unknown(name: str, prefix: str | None, prefixes: Mapping[str, str]) -> str:
-    if prefix is None:
-        return f"{name!r} is not a property: write an IRI or a prefixed name, as sosa:resultTime"
-    known = sorted({*prefixes, *PREFIXES})
-    close = get_close_matches(prefix, known, 1)
-    hint = f"did you mean {close[0]}:?" if close else f"write the IRI in full, or one of {', '.join(known)}"
-    return f"unknown prefix {prefix}: in {name}: {hint}"
-
-
 INSTANT: Final = tuple(f"<{PREFIXES['time']}{name}>" for name in ("inXSDDateTimeStamp", "inXSDDateTime", "inXSDDate"))
 """The properties of a time:Instant (OWL-Time) that give its time; the first one present counts."""
 
 _MOMENTS: Final = (XSD + "dateTime", XSD + "dateTimeStamp", XSD + "date")
 
-Node = tuple[Term, Term]
+Node: TypeAlias = tuple[Term, ...]
 """(graph, subject); the graph is empty for the default graph."""
 
 
@@ -201,14 +122,24 @@ def timed_as(syntax: ox.RdfFormat | None) -> Read:
         stated = time_property(reading)
         if stated is None:
             raise FormatError(f"{whole.place}: {untimed(whole, reading, syntax)}")
-        items: list[Item] = []
-        for count, document in enumerate(whole.with_endings(tuple(BY_ENDING))):
-            observations = Observations(document.place, document_quads(document, count, reading, syntax), stated)
-            items.extend(observations.items(refuse))
-            observations.note_static(reading.note)
-        return number(in_order(items, whole.place, reading), reading)
+        documents = enumerate(whole.with_endings(tuple(BY_ENDING)))
+        texts = ((document.place, document_quads(document, count, reading, syntax)) for count, document in documents)
+        return number(in_order(observed(texts, stated, reading, refuse), whole.place, reading), reading)
 
     return timed
+
+
+def observed(
+    documents: Iterable[tuple[str, Iterable[tuple[Triple, Term]]]],
+    stated: TimeProperty,
+    reading: Reading,
+    refuse: Refuse,
+) -> Iterator[Item]:
+    """The elements of documents, given by their places and (triple, graph), with a note about their static data."""
+    for place, quads in documents:
+        observations = Observations(place, quads, stated)
+        yield from observations.items(refuse)
+        observations.note_static(reading.note)
 
 
 def untimed(whole: Whole, reading: Reading, syntax: ox.RdfFormat | None = None) -> str:
@@ -250,165 +181,238 @@ class NodePlace(NamedTuple):
         return f"{self.document}{f', graph {graph}' if graph else ''}, {self.named}"
 
 
+TimedNode: TypeAlias = tuple[Node, list[Triple], int | None]
+"""A node with its triples and its time (ms), if it has one."""
+
+
 class Observations:
-    """The triples of a document or graph by graph and subject, and the elements that they describe."""
+    """The triples of a document or graph by graph and subject, and the elements that they describe.
+
+    Memory grows with the largest description or named graph, not with the document.
+    """
 
     def __init__(self, place: str, quads: Iterable[tuple[Triple, Term]], stated: TimeProperty) -> None:
         self._at, self._stated = place, stated
-        self._nodes: dict[Node, list[Triple]] = {}
-        self._graphs: dict[Term, list[Triple]] = {}
-        self._static: list[Node] = []
-        reified: set[tuple[Term, Triple]] = set()
+        self._nodes, self._graphs = Groups[Triple](place), Groups[Triple](place)
+        """Triples by (graph, subject), and those of named graphs by (graph,)."""
+        self._annotated, self._taken = Groups[Triple](place), Groups[Triple](place)
+        """(graph, *triple) of asserted triples that are reified, and of those of them that are part of an element."""
+        self._static = Groups[Triple](place)
+        self._read(quads)
+
+    def _read(self, quads: Iterable[tuple[Triple, Term]]) -> None:
+        reified = Groups[Triple](self._at)
         node: Node | None = None
         for triple, graph in quads:
             if node is None or triple[0] != node[1] or graph != node[0]:  # a subject's triples mostly come together
                 node = graph, triple[0]
-                triples, in_graph = self._nodes.setdefault(node, []), self._graphs.setdefault(graph, [])
+                triples = self._nodes.begin(node)
+                in_graph = self._graphs.begin((graph,)) if graph else []
             triples.append(triple)
-            in_graph.append(triple)
+            if graph:
+                in_graph.append(triple)
             if triple[1] == REIFIES and is_triple(triple[2]):
-                reified.add((graph, triple_parts(triple[2])))
-        subjects = {(graph, triple[0]) for graph, triple in reified}
-        self._annotated = reified & {(node[0], triple) for node in subjects for triple in self._nodes.get(node, ())}
-        self._taken: set[tuple[Term, Triple]] = set()
+                asserted = triple_parts(triple[2])
+                reified.begin((graph, asserted[0])).append(asserted)
+        for key, wanted in reified:
+            for triple in set(wanted).intersection(self._nodes.get(key)):
+                self._annotated.begin((key[0], *triple))
 
     def items(self, refuse: Refuse) -> Iterator[Item]:
         """The elements in order of appearance; subjects that belong to none are remembered as static."""
-        times = self._times(refuse)
-        if not times:
+        used, left, any_time = Groups[Triple](self._at), Groups[Triple](self._at), False
+        whole, nodes = self._timed(refuse)
+        for node, triples, time in nodes:
+            graph, subject = node
+            any_time = any_time or time is not None
+            if graph and (moments := whole.get((graph,))):
+                yield from self._graph_begun(graph, subject, moments[0])
+                continue
+            named = bool(self._graphs) and (subject,) in self._graphs
+            if time is None and not named:
+                if not used.forget(node):
+                    left.begin(node)
+                continue
+            described = self._description(node, triples)
+            for part in list(described)[1:]:
+                if not left.forget(part):
+                    used.begin(part)
+            if time is not None and not named:
+                yield NodePlace(self._at, node, triples[0]), time, self._element(graph, described)
+        if any_time:
+            self._keep_static(left, used)
+        else:
             refuse(FormatError(f"{self._at}: nothing in it has {self._stated.shown}{self._hint()}"))
-            return
-        whole = self._whole(times, refuse)
-        used: set[Node] = set()
-        yielded: set[Term] = set()
-        for graph, subject in self._nodes:
-            if graph in whole:
-                if graph not in yielded:
-                    yielded.add(graph)
-                    yield f"{self._at}, graph {graph}", whole[graph], tuple(dict.fromkeys(self._graphs[graph]))
-            # A subject that is the name of a graph dates that graph, which is an element of its own.
-            elif (graph, subject) in times and subject not in self._graphs:
-                nodes = self._description((graph, subject))
-                used.update(nodes)
-                if self._annotated:
-                    self._taken.update((graph, triple) for node in nodes for triple in self._annotated_by(node))
-                yield self._place((graph, subject)), times[graph, subject], self._triples(nodes)
-        # Descriptions of named graphs, such as their provenance, are neither elements nor static data.
-        about = {part for node in self._nodes if node[1] in self._graphs for part in self._description(node)}
-        left = (node for node in self._nodes if node[0] not in whole and node not in used and node not in about)
-        self._static = [node for node in left if self._left(node)]
+
+    def _timed(self, refuse: Refuse) -> tuple[Groups[int], Iterator[TimedNode]]:
+        """The times of the named graphs that are one element as a whole, and all nodes with their times."""
+        nodes = self._with_times(refuse)
+        if not self._graphs:
+            return Groups[int](self._at), nodes
+        times = Groups[int](self._at)
+        for node, _, time in nodes:
+            if time is not None:
+                times.begin(node).append(time)
+        return self._whole(times, refuse), self._again(times)
+
+    def _again(self, times: Groups[int]) -> Iterator[TimedNode]:
+        """All nodes with their times, which have the same order."""
+        timed = iter(times)
+        upcoming = next(timed, None)
+        for node, triples in self._nodes:
+            if upcoming is not None and upcoming[0] == node:
+                yield node, triples, upcoming[1][0]
+                upcoming = next(timed, None)
+            else:
+                yield node, triples, None
+
+    def _graph_begun(self, graph: Term, subject: Term, time: int) -> Iterator[Item]:
+        """A named graph that is one element, at the subject with which it begins."""
+        triples = self._graphs.get((graph,))
+        if triples[0][0] == subject:
+            yield f"{self._at}, graph {graph}", time, tuple(dict.fromkeys(triples))
+
+    def _element(self, graph: Term, nodes: Mapping[Node, list[Triple]]) -> tuple[Triple, ...]:
+        """The triples of a description, without repetitions."""
+        triples = tuple(dict.fromkeys(chain(*nodes.values())))
+        if self._annotated:
+            for triple in triples:
+                if (graph, *triple) in self._annotated:
+                    self._taken.begin((graph, *triple))
+        return triples
+
+    def _keep_static(self, left: Groups[Triple], used: Groups[Triple]) -> None:
+        for node, _ in left:
+            if node not in used and (triples := self._left(node[0], self._nodes.get(node))):
+                self._static.begin(node).extend(triples)
 
     def shared_items(self) -> list[Item]:
         """The elements of a message by time, each with the triples that belong to no element; FormatError."""
         items = sorted(self.items(_raise), key=lambda item: item[1])
-        shared = [triple for node in self._static for triple in self._left(node)]
+        shared = [triple for _, triples in self._static for triple in triples]
         return [(place, time, tuple(dict.fromkeys((*triples, *shared)))) for place, time, triples in items]
 
     def note_static(self, note: Note) -> None:
         """Note the subjects that belong to no element, and the ``parts`` that would include them."""
         if not self._static:
             return
-        left = {node for node in self._static if is_iri(node[1])}
-        lead = {p: None for graph, triples in self._graphs.items() for _, p, o in triples if (graph, o) in left}
-        within = {(node[0], o) for node in self._static for _, _, o in self._nodes[node]}
-        # Of static data that hang together only the top is named, not each node below it.
-        roots = [node for node in self._static if node in left or node not in within]
-        names = ", ".join(self._place(node).named for node in roots[:3]) + (", ..." if len(roots) > 3 else "")
+        lead: dict[Term, None] = {}
+        for (graph, _), triples in self._nodes:
+            for _, predicate, item in triples:
+                if predicate not in lead and is_iri(item) and (graph, item) in self._static:
+                    lead[predicate] = None
+        within = Groups[Triple](self._at)
+        for (graph, _), triples in self._static:
+            for _, _, item in triples:
+                if is_blank(item):
+                    within.begin((graph, item))
+        count, names = 0, list[str]()
+        for node, triples in self._static:
+            if is_iri(node[1]) or node not in within:
+                count += 1
+                names += [NodePlace(self._at, node, triples[0]).named] if len(names) < 3 else []
         parts = ",".join(shortened(name, {}) for name in lead)
         hint = f"; --parts {parts} includes those that an element refers to" if parts else ""
-        what = f"{self._at}: {counted(len(roots), 'subject')} without {self._stated.shown} ({names})"
+        listed = ", ".join(names) + (", ..." if count > 3 else "")
+        what = f"{self._at}: {counted(count, 'subject')} without {self._stated.shown} ({listed})"
         note(f"{what}: static data, which is not part of the stream{hint}")
 
-    def _triples(self, nodes: Sequence[Node]) -> tuple[Triple, ...]:
-        if len(nodes) == 1:
-            return tuple(dict.fromkeys(self._of(nodes[0])))
-        return tuple(dict.fromkeys(triple for node in nodes for triple in self._of(node)))
-
-    def _of(self, node: Node) -> list[Triple]:
+    def _of(self, graph: Term, own: list[Triple]) -> list[Triple]:
         """The triples of a node and the asserted triples that it reifies (annotations of RDF 1.2)."""
-        own = self._nodes[node]
-        return [*own, *self._annotated_by(node)] if self._annotated else own
+        return [*own, *self._annotated_by(graph, own)] if self._annotated else own
 
-    def _annotated_by(self, node: Node) -> Iterator[Triple]:
-        for _, predicate, item in self._nodes[node]:
-            if predicate == REIFIES and is_triple(item) and (node[0], triple := triple_parts(item)) in self._annotated:
+    def _annotated_by(self, graph: Term, triples: Iterable[Triple]) -> Iterator[Triple]:
+        for _, predicate, item in triples:
+            if predicate == REIFIES and is_triple(item) and (graph, *(triple := triple_parts(item))) in self._annotated:
                 yield triple
 
-    def _left(self, node: Node) -> list[Triple]:
+    def _left(self, graph: Term, triples: list[Triple]) -> list[Triple]:
         """The triples of a node that no element annotates."""
-        return [triple for triple in self._nodes[node] if (node[0], triple) not in self._taken]
+        return [triple for triple in triples if (graph, *triple) not in self._taken] if self._taken else triples
 
-    def _times(self, refuse: Refuse) -> dict[Node, int]:
-        """The time of each node that has one; a node with two times, or a malformed one, is refused."""
-        times: dict[Node, int] = {}
-        for node in self._nodes:
-            terms = self._values(node)
-            if not terms:
-                continue
-            place = self._place(node)
-            try:
-                stated = {self._stated.instants.of_term(term, place): term for term in terms}
-            except InstantError as error:
-                refuse(FormatError(f"{place}: {error}"))
-                continue
-            # Equal instants written differently are one time; the dict is keyed by the instant.
-            if len(stated) > 1:
-                named = " and ".join(list(stated.values())[:2])
-                refuse(FormatError(f"{place}: two times by {self._stated.shown}, {named}: an element has one"))
-            else:
-                times[node] = next(iter(stated))
-        return times
+    def _with_times(self, refuse: Refuse) -> Iterator[TimedNode]:
+        """All nodes; one with two times, or a malformed one, is refused and has none."""
+        for node, triples in self._nodes:
+            terms = self._values(node[0], triples)
+            yield node, triples, self._time(node, triples, terms, refuse) if terms else None
 
-    def _values(self, node: Node) -> list[Term]:
-        """The terms at the end of the time property's path from a node."""
-        graph, at = node[0], [node[1]]
-        for step in self._stated.path:
-            at = [o for subject in at for o in self._objects((graph, subject), step)]
+    def _time(self, node: Node, triples: Sequence[Triple], terms: Sequence[Term], refuse: Refuse) -> int | None:
+        place = NodePlace(self._at, node, triples[0])
+        try:
+            stated = {self._stated.instants.of_term(term, place): term for term in terms}
+        except InstantError as error:
+            refuse(FormatError(f"{place}: {error}"))
+            return None
+        if len(stated) > 1:
+            named = " and ".join(list(stated.values())[:2])
+            refuse(FormatError(f"{place}: two times by {self._stated.shown}, {named}: an element has one"))
+            return None
+        return next(iter(stated))
+
+    def _values(self, graph: Term, triples: Iterable[Triple]) -> list[Term]:
+        """The terms at the end of the time property's path from a node with these triples."""
+        first, *steps = self._stated.path
+        at = [o for _, p, o in triples if p == first]
+        if not at:
+            return at
+        for step in steps:
+            at = [o for subject in at for o in self._objects(graph, subject, step)]
         if all(map(is_literal, at)):
             return at
-        return [o for term in at for o in _of_instant(term, (self._objects((graph, term), step) for step in INSTANT))]
+        return [o for term in at for o in _of_instant(term, (self._objects(graph, term, step) for step in INSTANT))]
 
-    def _objects(self, node: Node, step: Term) -> list[Term]:
-        return [o for _, p, o in self._nodes.get(node, ()) if p == step]
+    def _objects(self, graph: Term, subject: Term, step: Term) -> list[Term]:
+        return [o for _, p, o in self._nodes.get((graph, subject)) if p == step]
 
-    def _whole(self, times: dict[Node, int], refuse: Refuse) -> dict[Term, int]:
+    def _whole(self, times: Groups[int], refuse: Refuse) -> Groups[int]:
         """The time of each named graph that is one element as a whole."""
-        within: dict[Term, set[int]] = {}
-        named: dict[Term, int] = {}
-        for (graph, subject), time in times.items():
-            if subject not in self._graphs:
-                within.setdefault(graph, set()).add(time)
-            elif named.setdefault(subject, time) != time:
-                refuse(FormatError(f"{self._at}, graph {subject}: two times of this graph: an element has one"))
-        # The default graph is never one element as a whole: it has no name that says so.
-        alike = {graph: next(iter(moments)) for graph, moments in within.items() if graph and len(moments) == 1}
-        return {**alike, **named}
+        within, named, whole = Groups[int](self._at), Groups[int](self._at), Groups[int](self._at)
+        last, seen = "", set[int]()
+        for (graph, subject), (time,) in times if self._graphs else ():
+            if (subject,) in self._graphs:
+                named.begin((subject,)).append(time)
+                continue
+            if graph != last:
+                last, seen = graph, set()
+            # Two different times decide about a graph: further ones are left out.
+            if graph and len(seen) < 2:
+                seen.add(time)
+                within.begin((graph,)).append(time)
+        for (graph,), moments in named:
+            for _ in filter(moments[0].__ne__, moments):
+                refuse(FormatError(f"{self._at}, graph {graph}: two times of this graph: an element has one"))
+            whole.begin((graph,)).append(moments[0])
+        for key, moments in within:
+            if len(set(moments)) == 1 and key not in named:
+                whole.begin(key).append(moments[0])
+        return whole
 
-    def _description(self, node: Node) -> list[Node]:
-        """The node, with the blank nodes and parts reachable from it in its graph."""
-        graph, reached, open_nodes = node[0], {node: None}, [node]
+    def _description(self, node: Node, own: list[Triple]) -> dict[Node, list[Triple]]:
+        """The node first, with the blank nodes and parts reachable from it in its graph, and their triples."""
+        graph = node[0]
+        reached = {node: self._of(graph, own)}
+        open_nodes = [node]
         while open_nodes:
-            for _, predicate, item in self._of(open_nodes.pop()):
-                if is_literal(item):
+            for _, predicate, item in reached[open_nodes.pop()]:
+                if "_:" not in item and predicate not in self._stated.parts:
                     continue
                 for other in ((graph, part) for part in self._parts(predicate, item)):
                     # Blank nodes may form cycles.
-                    if other not in reached and other in self._nodes:
-                        reached[other] = None
+                    if other not in reached and (triples := self._nodes.get(other)):
+                        reached[other] = self._of(graph, triples)
                         open_nodes.append(other)
-        return list(reached)
+        return reached
 
     def _parts(self, predicate: Term, item: Term) -> list[Term]:
         """The nodes that continue a description: blank nodes, also in a triple term, and objects of part properties."""
+        if is_literal(item):
+            return []
         return [*blank_nodes(item), *([item] if predicate in self._stated.parts else ())]
 
     def _hint(self) -> str:
         """A suggestion of the properties of this document that look like times."""
-        seen = {p: None for triples in self._nodes.values() for _, p, o in triples if datatype(o) in _MOMENTS}
+        seen = {p: None for _, triples in self._nodes for _, p, o in triples if datatype(o) in _MOMENTS}
         return f": did you mean {' or '.join(shortened(p, {}) for p in islice(seen, 3))}?" if seen else ""
-
-    def _place(self, node: Node) -> "NodePlace":
-        return NodePlace(self._at, node, self._nodes[node][0])
 
 
 def _raise(error: FormatError) -> None:
@@ -449,6 +453,4 @@ def document_quads(
         )
     name = Relabel(f"f{count}").text
     with document.open() as opened:
-        for triple, graph in parse_texts(opened, document.place, syntax, reading.base, reading.contexts()):
-            named = graph and name(graph)
-            yield (name(triple[0]), triple[1], name(triple[2])), named
+        yield from parse_texts(opened, document.place, syntax, reading.base, reading.contexts(), name)

@@ -35,9 +35,16 @@ from streamgauge.formats.streams.format import (
     number,
     refused,
 )
-from streamgauge.formats.streams.observations import TimeProperty, described, moment_property, time_property, timed_as
+from streamgauge.formats.streams.groups import Groups
+from streamgauge.formats.streams.observations import (
+    TimeProperty,
+    described,
+    moment_property,
+    time_property,
+    timed_as,
+)
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
-from streamgauge.formats.syntaxes import MEDIA_TYPES, arriving, parse_open, reason
+from streamgauge.formats.syntaxes import MEDIA_TYPES, arriving, parse_open, parse_texts, quad_texts, reason
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term, Triple, is_literal
@@ -53,25 +60,58 @@ _NUMBER = re.compile(r'"(-?\d+)"')
 _REMEMBERED = 100_000
 
 
-def gather(quads: Iterable[Quad], note: Note, refuse: Refuse = refused) -> Iterator[Item]:
-    """The graphs of a whole file in order of appearance with their times; one without a time is refused.
+class Graphs:
+    """The graphs of whole files, whose quads and times may be anywhere in them."""
 
-    ``note`` receives a hint if the first graph that is timed by its IRI also contains a date.
-    """
-    graphs, times = _collect(quads)
-    noted = False
-    for graph, (place, triples) in graphs.items():
-        if not graph:
-            refuse(_outside(place, triples[0], moment_property(triples)))
-            continue
-        if not noted and graph not in times:
-            noted = True
-            if (name := moment_property(triples)) is not None:
-                note(f"{place}: the digits that end {graph} are its time, ms; --time-property {name} reads those in it")
-        try:
-            yield place, times[graph] if graph in times else _named(place, graph), tuple(triples)
-        except FormatError as error:
-            refuse(error)
+    def __init__(self, place: str) -> None:
+        self._groups = Groups[int | str | Triple](place)
+        self._graph: Term | None = None
+        """The graph of the last quad."""
+        self._values: list[int | str | Triple] = []
+
+    def take(self, quads: Iterable[Quad]) -> None:
+        """Take quads; FormatError for a malformed time."""
+        for place, triple, graph in quads:
+            if triple[1] == HAS_TIMESTAMP:
+                self._groups.put_aside((triple[0],), _stated(place, triple[2]))
+                self._graph = None
+                continue
+            if graph != self._graph:
+                self._graph, self._values = graph, self._groups.begin((graph,))
+                if not self._values:
+                    self._values.append(place)
+            self._values.append(triple)
+
+    def items(self, note: Note, refuse: Refuse = refused) -> Iterator[Item]:
+        """The graphs in order of appearance with their times; one without a time is refused.
+
+        ``note`` receives a hint if the first graph that is timed by its IRI also contains a date.
+        """
+        noted = False
+        for (graph,), values in self._groups:
+            triples = tuple([value for value in values if type(value) is tuple])
+            others = [value for value in values if type(value) is not tuple]
+            times = [value for value in others if type(value) is int]
+            place = next(value for value in others if type(value) is str)
+            if not graph:
+                refuse(_outside(place, triples[0], moment_property(triples)))
+                continue
+            if not noted and not times:
+                noted = True
+                if (name := moment_property(triples)) is not None:
+                    digits = f"the digits that end {graph} are its time, ms"
+                    note(f"{place}: {digits}; --time-property {name} reads those in it")
+            try:
+                yield place, times[-1] if times else _named(place, graph), triples
+            except FormatError as error:
+                refuse(error)
+
+
+def gather(quads: Iterable[Quad], place: str, note: Note, refuse: Refuse = refused) -> Iterator[Item]:
+    """The graphs of whole files, as ``Graphs`` has them."""
+    graphs = Graphs(place)
+    graphs.take(quads)
+    yield from graphs.items(note, refuse)
 
 
 def passing(quads: Iterable[Quad], reading: Reading, refuse: Refuse) -> Iterator[Item]:
@@ -297,12 +337,12 @@ GRAPHS_LIST = "<http://www.streamreasoning.org/schema/benchmark#graphsList>"
 
 def read_nquads(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of N-Quads files; FormatError names file and line."""
-    return number(gather(_nquads_of_files(whole, reading, refuse), reading.note, refuse), reading)
+    return number(gather(_nquads_of_files(whole, reading, refuse), whole.place, reading.note, refuse), reading)
 
 
 def read_trig(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of TriG files; FormatError names the file, and the line or graph."""
-    return number(gather(_trig_of_files(whole, reading), reading.note, refuse), reading)
+    return number(gather(_trig_of_files(whole, reading), whole.place, reading.note, refuse), reading)
 
 
 def follow_nquads(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
@@ -350,13 +390,14 @@ def _nquads_of_files(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator
 
 def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Quad]:
     for first, lines in bounded_lines(file, place, limit, refuse, together=True):
-        # Both have a piece for each line, so that lines are numbered alike; if one parse fails, each line is parsed
-        # alone, and only the bad one is refused.
-        pieces: Iterable[bytes | ox.Quad] = _one_a_line(lines) or io.BytesIO(lines)
-        for line_number, piece in enumerate(pieces, first):
+        if (quads := _one_a_line(lines)) is not None:
+            for line_number, (triple, graph) in enumerate(quads, first):
+                yield f"{place}, line {line_number}", triple, graph
+            continue
+        for line_number, line in enumerate(io.BytesIO(lines), first):
             where = f"{place}, line {line_number}"
             try:
-                for quad in _of_line(piece) if isinstance(piece, bytes) else (piece,):
+                for quad in _of_line(line):
                     yield where, to_triple(quad), graph_name(quad)
             except SyntaxError as error:
                 refuse(FormatError(f"{where}: not N-Quads: {reason(error)}"))
@@ -364,13 +405,13 @@ def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator
                 refuse(FormatError(f"{where}: {error}"))
 
 
-def _one_a_line(lines: bytes) -> list[ox.Quad] | None:
-    """The quads of several lines in one parse; ``None`` unless each line is one quad without RDF 1.2 syntax."""
+def _one_a_line(lines: bytes) -> list[tuple[Triple, Term]] | None:
+    """(triple, graph) of several lines in one parse; ``None`` unless each is one quad without RDF 1.2 syntax."""
     # Lines with triple terms are checked for nesting, and VERSION is cut out, line by line.
     if b"<<" in lines or b"VERSION" in lines or lines.find(b"\n") == len(lines) - 1:
         return None
     try:
-        quads = list(ox.parse(lines, format=ox.RdfFormat.N_QUADS))
+        quads = quad_texts(ox.parse(lines, format=ox.RdfFormat.N_QUADS))
     except SyntaxError:
         return None
     return quads if len(quads) == lines.count(b"\n") else None
@@ -385,9 +426,11 @@ def _of_line(line: bytes) -> Iterable[ox.Quad]:
 
 def _trig_of_files(whole: Whole, reading: Reading) -> Iterator[Quad]:
     for place, document in enumerate(whole.with_endings((".trig",))):
+        name = Relabel(f"f{place}").text
         with document.open() as opened:
-            quads = parse_open(opened, document.place, ox.RdfFormat.TRIG, reading.base)
-            yield from _trig(quads, document.place, Relabel(f"f{place}"))
+            quads = parse_texts(opened, document.place, ox.RdfFormat.TRIG, reading.base, name=name)
+            for triple, graph in quads:
+                yield f"{document.place}, graph {graph or 'none'}", triple, graph
 
 
 def _trig(quads: Iterable[ox.Quad], place: str, relabel: Relabel) -> Iterator[Quad]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from heapq import merge
-from itertools import chain, islice
+from itertools import chain
 from operator import itemgetter
 from tempfile import SpooledTemporaryFile, gettempdir
 from typing import IO, Final
@@ -21,6 +21,9 @@ RUN: Final = 20_000
 BLOCK: Final = 100
 """Elements of each run that are in memory while runs are merged."""
 
+TRIPLES: Final = 10
+"""Triples of an element on average, if it is to count as one: of larger ones, fewer are in memory."""
+
 _time = itemgetter(1)
 _encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(list[tuple[str, int, tuple[Triple, ...]]]).decode
@@ -37,15 +40,14 @@ def in_order(items: Iterable[Item], place: str, reading: Reading) -> Iterator[It
     source, runs, latest, sorted_ = iter(items), list[Iterable[Item]](), None, True
     # One file for all runs: a process may have about a thousand open.
     with SpooledTemporaryFile(max_size=1) as file:
-        while run := list(islice(source, RUN)):
+        while run := _portion(source, RUN):
             times = list(map(_time, run))
             run.sort(key=_time)
             sorted_ = sorted_ and times == list(map(_time, run)) and (latest is None or latest <= times[0])
             # The last time read, which is the run's greatest as long as everything is in order; afterwards it is not
             # needed.
             latest = times[-1]
-            # The last run is short and stays in memory; a file below RUN elements never touches the disk.
-            runs.append(run if len(run) < RUN else _stored(run, file, place))
+            runs.append(_stored(run, file, place) if _is_full(run) else run)
         if not sorted_:
             reading.note(
                 f"{place}: its elements were sorted by time (declare a lateness to keep the order of the file)"
@@ -54,12 +56,28 @@ def in_order(items: Iterable[Item], place: str, reading: Reading) -> Iterator[It
         yield from chain(*runs) if sorted_ else merge(*runs, key=_time)
 
 
+def _is_full(run: Sequence[Item]) -> bool:
+    return len(run) == RUN or sum(len(item[2]) for item in run) >= RUN * TRIPLES
+
+
+def _portion(items: Iterator[Item], most: int) -> list[Item]:
+    """The next elements, at most so many, or fewer if they are large."""
+    portion, room = list[Item](), most * TRIPLES
+    for item in items:
+        portion.append(item)
+        room -= len(item[2])
+        if room <= 0 or len(portion) == most:
+            break
+    return portion
+
+
 def _stored(run: Sequence[Item], file: IO[bytes], place: str) -> Iterator[Item]:
     """The elements of a run, appended to a file until they are read; FormatError if the disk is full."""
     blocks: list[tuple[int, int]] = []
     try:
-        for begin in range(0, len(run), BLOCK):
-            data = _encode([(str(where), time, triples) for where, time, triples in run[begin : begin + BLOCK]])
+        items = iter(run)
+        while block := _portion(items, BLOCK):
+            data = _encode([(str(where), time, triples) for where, time, triples in block])
             blocks.append((file.tell(), len(data)))
             file.write(data)
         file.flush()

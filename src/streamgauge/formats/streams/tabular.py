@@ -26,8 +26,9 @@ from streamgauge.formats.streams.format import (
     number,
     refused,
 )
-from streamgauge.formats.streams.observations import instants, property_iri
+from streamgauge.formats.streams.observations import instants
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
+from streamgauge.formats.streams.properties import property_iri
 from streamgauge.formats.streams.sorted_runs import in_order
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle

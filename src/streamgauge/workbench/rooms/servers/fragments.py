@@ -12,7 +12,7 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import BaseRoute, Route
 
-from streamgauge.formats.streams.observations import PREFIXES
+from streamgauge.formats.streams.properties import PREFIXES
 from streamgauge.model.algebra import Node, TriplePattern, Var
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import RDF_TYPE, Term, Triple, is_iri
