@@ -295,6 +295,7 @@ class XmlScan:
             raise BoundError(f"a tag or comment of more than {_LONGEST_TERMINAL} bytes: write a shorter one")
 
     def _take(self, part: str, position: int) -> None:
+        # Entities can refer to each other: a few lines expand to GB ("billion laughs"), and external ones read files.
         if part == "<!":
             raise BoundError("XML with a DTD (<!DOCTYPE, <!ENTITY) is refused: expand its entities", position)
         if part == "</":

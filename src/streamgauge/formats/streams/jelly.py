@@ -124,6 +124,7 @@ def _items(whole: Whole, reading: Reading) -> Iterator[Item]:
     graphs = Graphs(whole.place)
     for document in whole.with_endings((".jelly",)):
         for count, (place, statements) in enumerate(_frames(document)):
+            # Graphs may go on over several frames, so they are gathered until the end of the file.
             graphs.take((place, triple, graph) for _, triple, graph in statements if graph is not None)
             plain = tuple(triple for _, triple, graph in statements if graph is None)
             if plain:

@@ -228,6 +228,8 @@ class Observations:
             if graph and (moments := whole.get((graph,))):
                 yield from self._graph_begun(graph, subject, moments[0])
                 continue
+            # A subject that is the name of a graph dates that graph, which is an element of its own; its description,
+            # such as its provenance, is neither an element nor static data.
             named = bool(self._graphs) and (subject,) in self._graphs
             if time is None and not named:
                 if not used.forget(node):
@@ -306,6 +308,7 @@ class Observations:
             for _, _, item in triples:
                 if is_blank(item):
                     within.begin((graph, item))
+        # Of static data that hang together only the top is named, not each node below it.
         count, names = 0, list[str]()
         for node, triples in self._static:
             if is_iri(node[1]) or node not in within:
@@ -339,6 +342,7 @@ class Observations:
     def _time(self, node: Node, triples: Sequence[Triple], terms: Sequence[Term], refuse: Refuse) -> int | None:
         place = NodePlace(self._at, node, triples[0])
         try:
+            # Equal instants written differently are one time; the dict is keyed by the instant.
             stated = {self._stated.instants.of_term(term, place): term for term in terms}
         except InstantError as error:
             refuse(FormatError(f"{place}: {error}"))
@@ -374,6 +378,7 @@ class Observations:
                 continue
             if graph != last:
                 last, seen = graph, set()
+            # The default graph is never one element as a whole: it has no name that says so.
             # Two different times decide about a graph: further ones are left out.
             if graph and len(seen) < 2:
                 seen.add(time)

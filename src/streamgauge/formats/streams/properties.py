@@ -31,6 +31,7 @@ PREFIXES: Final[dict[str, str]] = {
 """Prefixes that need no declaration: those of W3C's initial context for RDFa, and vocabularies of observations."""
 
 _ABSOLUTE: Final = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:[^\x00-\x20<>\"{}|^`\\]*")
+# Without "//" an IRI looks like a prefixed name; of these schemes it is taken for an IRI all the same.
 _SCHEMES: Final = ("urn", "tag", "mailto", "file", "did")
 
 

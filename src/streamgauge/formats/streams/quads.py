@@ -390,6 +390,7 @@ def _nquads_of_files(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator
 
 def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Quad]:
     for first, lines in bounded_lines(file, place, limit, refuse, together=True):
+        # If one parse of all fails, each line is parsed alone, and only the bad one is refused.
         if (quads := _one_a_line(lines)) is not None:
             for line_number, (triple, graph) in enumerate(quads, first):
                 yield f"{place}, line {line_number}", triple, graph

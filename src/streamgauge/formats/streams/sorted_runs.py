@@ -47,6 +47,7 @@ def in_order(items: Iterable[Item], place: str, reading: Reading) -> Iterator[It
             # The last time read, which is the run's greatest as long as everything is in order; afterwards it is not
             # needed.
             latest = times[-1]
+            # The last run is short and stays in memory; a file below RUN elements never touches the disk.
             runs.append(_stored(run, file, place) if _is_full(run) else run)
         if not sorted_:
             reading.note(
