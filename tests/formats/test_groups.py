@@ -142,7 +142,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name):
         assert sum(1 for _ in read_elements(path, stream_format(path, None, reading), reading)) == count
         peaks.append(tracemalloc.get_traced_memory()[1])
         tracemalloc.stop()
-    assert peaks[2] < 1.3 * peaks[1], peaks
+    # Of an element that stays in memory, the triples alone take 1,000 bytes and more.
+    assert peaks[2] - peaks[1] < 200 * 4_000, peaks
 
 
 def test_xml_is_parsed_as_it_is_read():
