@@ -94,6 +94,7 @@ class ChildProcess(subprocess.Popen[bytes]):
     def started(self) -> list[psutil.Process]:
         """Its running descendants, found by the mark in their environment."""
         processes = []
+        # By the mark and not by their parents: a program that has detached has another parent.
         for process in psutil.process_iter():
             with contextlib.suppress(psutil.Error):
                 if process.pid != self.pid and self._mark in process.environ():
@@ -155,6 +156,7 @@ class ServiceError(RuntimeError):
 
 
 _START: Final = "from streamgauge.cli.main import main; main()"
+# With the end of the line: the file may end within a line that is being written, and so within the port.
 _ADDRESS: Final = re.compile(r"^.* at (http://\S+).*\n", re.MULTILINE)
 
 

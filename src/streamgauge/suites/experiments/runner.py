@@ -162,6 +162,7 @@ class ExperimentContext:
 
     def part(self, number: int, of: int) -> "ExperimentContext":
         """The context of part ``number`` (from 0) of ``of`` equal parts: its shares are scaled to that part."""
+        # A worked example: half of the third of four parts, (2 + 0.5) / 4, is 62.5% of the whole.
         return replace(self, tell=lambda what, share: self.tell(what, (number + share) / of))
 
     @property

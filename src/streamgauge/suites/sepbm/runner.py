@@ -160,6 +160,7 @@ class _Observation:
         """The recording; acknowledged publications are in the order of the sequence."""
         log, order = self._log, {channel.name: place for place, channel in enumerate(self._channels)}
         self._drop_unasked()
+        # `acknowledged` is 0 for a publication that was not.
         columns = zip(log.elements, log.planned, log.acknowledged, log.known_as, strict=True)
         return SepbmRecording(
             name,
@@ -169,6 +170,7 @@ class _Observation:
             tuple(sorted(self._heard, key=lambda notification: (notification.received, order[notification.channel]))),
             () if self._sampler is None else tuple(self._sampler.samples["system"]),
             self._started,
+            # A run that failed while loading has no start of the sequence: it has loaded until now.
             ((self._started or self._clock()) - self._began) / 1e9,
             self._plan.publishers,
             self._plan.rate,
@@ -264,6 +266,7 @@ class _Observation:
         """The callback of a channel's subscriber, numbered from 0."""
         if subscriber == 0:
             return self._heard.append
+        # The first subscriber's rows are recorded; of the others, who should get the same, only how many.
         note = self._beside.append
 
         def hear(heard: ReceivedNotification) -> None:

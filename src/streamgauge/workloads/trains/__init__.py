@@ -176,6 +176,7 @@ def _statement(rows: pa.RecordBatch, subject: pa.Array, name: str) -> Statement:
 
 def _delay(minutes: int) -> str:
     """The canonical xsd:duration of whole minutes."""
+    # Worked examples: 75 minutes are `PT1H15M`, 60 are `PT1H`, none are `PT0S`.
     hours, rest = divmod(minutes, 60)
     parts = "".join(f"{count}{unit}" for count, unit in ((hours, "H"), (rest, "M")) if count)
     return f'"PT{parts or "0S"}"^^<{XSD}duration>'
@@ -257,6 +258,7 @@ RENEWED = pa.schema([*DEPARTURE, ("time", pa.int64())])
 def departures(seed: int, size: BoardsSize, ids: Ints) -> Departures:
     """The departures of some ids that are on a board at some update."""
     of = (ids % size.stations + 1, ids // size.stations)
+    # A worked example: with 16 departures an hour each has a slot of 225 s. Number 3 leaves between 676 and 900 s.
     begin = of[1] * _HOUR // size.per_hour
     slot = max(1, _HOUR // size.per_hour)
     late = draws.unit(seed, "delayed", *of) < size.delayed
@@ -314,6 +316,8 @@ class Renewing:
 
 def _turns(size: BoardsSize, leaves: Ints) -> tuple[Ints, Ints]:
     """The first and last update, within the stream, at which departures are on the board and have not left."""
+    # A worked example: updates every 10 s, departures 60 s on the board. One that leaves at 100 s is there at the
+    # updates 4 to 9, from 40 s to 90 s.
     turn_length = size.update * size.speedup
     first = -(-np.maximum(0, leaves * 1000 - size.ahead) // turn_length)
     # A departure is on the board before its time only, hence the ``- 1``.

@@ -132,6 +132,7 @@ def freshness_headers(dataset: DataSet, page: Page, now: int) -> list[tuple[byte
 def _lasting(dataset: DataSet, page: Page, now: int) -> int:
     """The whole seconds for which a page is fresh; 0 or less if unknown."""
     lasting = page.until - now if page.until is not None else dataset.period
+    # Rounded down, so that no copy is fresh beyond the end: 2.7 s before it, `max-age` is 2.
     return min((lasting or 0) // 1000, YEAR_S)
 
 
@@ -211,6 +212,8 @@ def _weight(offer: Offer, wanted: Sequence[tuple[str, float]]) -> float:
     """The weight of the most specific range for a media type; ranges cover only a format's first media type."""
     kind = offer.type.partition("/")[0]
     ranges = (f"{kind}/*", "*/*") if offer.type == offer.format.types[0] else ()
+    # A worked example: under `text/*;q=0.5, text/turtle` Turtle has the weight 1, since its own name comes before the
+    # range.
     for offered in (offer.type, *ranges):
         weights = [weight for type_wanted, weight in wanted if type_wanted == offered]
         if weights:
