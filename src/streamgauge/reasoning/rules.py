@@ -53,6 +53,7 @@ _WHOLE: Final[dict[str, tuple[int | None, int | None]]] = {
     "nonPositiveInteger": (None, 0),
     "positiveInteger": (1, None),
     "negativeInteger": (None, -1),
+    # `-` binds more tightly than `<<`: a long is from -2^63 to 2^63 - 1.
     **{name: (-(1 << bits - 1), (1 << bits - 1) - 1) for name, bits in (("long", 64), ("int", 32), ("short", 16))},
     "byte": (-128, 127),
     **{f"unsigned{name}": (0, (1 << bits) - 1) for name, bits in (("Long", 64), ("Int", 32), ("Short", 16))},
@@ -191,6 +192,8 @@ class Rule:
         if len(self.body) != 1 or self.tests or self.head.predicate == SAME:
             return False
         (body,), head = self.body, self.head
+        # Steps are C(x) -> D(x), p(x, y) -> C(x), p(x, y) -> C(y), p(x, y) -> q(x, y) and p(x, y) -> q(y, x). p(x, x)
+        # -> C(x) is none, nor p(x, a) -> C(x) with a constant: they need a test of the fact.
         ends = _ends(body)
         if ends is None or (positions := _ends(head)) is None or not set(positions) <= set(ends):
             return False
@@ -425,6 +428,7 @@ class FactSteps:
     def _from(self, consequence: Consequence) -> Iterable[Consequence]:
         """The consequences by one step, with subject and object exchanged for a turned pair."""
         kind, term = consequence
+        # A worked example: p(x, y) implies q(y, x). From a pair of p turned follows the pair of q that is not turned.
         if kind in ("turned", "object"):
             stem = "same" if kind == "turned" else "subject"
             return [(_TURN[condition], name) for condition, name in self._next.get((stem, term), ())]

@@ -164,6 +164,7 @@ def _run(command: Sequence[str], copy: Path, order: MavenBuild, tell: Tell) -> N
         raise JvmError(_failure(order, f"not done after {order.limit_s:g} s", "allow more (--limit 1h)"))
     if code:
         raise JvmError(_failure(order, _reason(output), _advice(output, order.tried)))
+    # The output is of use only where the build failed.
     order.log.unlink()
 
 
@@ -327,6 +328,7 @@ def _projects(kinds: Iterable[Clone]) -> str:
 def _kind(kinds: Sequence[Clone], source: Path) -> Clone:
     """The project that the folder is a clone of, by the jars or sources in it."""
     for kind in kinds:
+        # First the clones that have jars: those need no build.
         if (kind.files and _reference(kind, source) is not None) or _built(kind, source):
             return kind
     for kind in kinds:
@@ -359,6 +361,7 @@ def _reference(kind: Clone, source: Path) -> str | None:
     """The place of a branch's files: ``""`` for the folder itself, else the branch's name; ``None`` for nowhere."""
     if all((source / file).is_file() for file in kind.files):
         return ""
+    # First that of the remote, which a fetch brings up to date; the local one may be behind.
     for name in (f"origin/{kind.branch}", kind.branch):
         if _git(source, "rev-parse", "--verify", "--quiet", f"{name}^{{commit}}"):
             return name

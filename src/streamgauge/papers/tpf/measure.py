@@ -181,6 +181,7 @@ def measure(scenarios: Iterable[Scenario], doing: ScenarioRunner, tell: Tell) ->
     outcomes: dict[Scenario, CrowdOutcome] = {}
     lacking: dict[Scenario, str] = {}
     for place, scenario in enumerate(todo):
+        # With 10 s for the start and the end of each.
         left = sum(scenario.seconds + 10 for scenario in todo[place:] if not doing.kept(scenario)) / 60
         tell(f"{scenario.system}, {scenario.clients} clients, at most {left:.0f} min left", place / len(todo))
         try:

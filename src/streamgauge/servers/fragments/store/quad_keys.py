@@ -195,6 +195,7 @@ _TO_QUAD: Final = tuple(tuple(order.index(place) * WIDTH for place in range(4)) 
 _TO_ORDER: Final = tuple(tuple(place * WIDTH for place in order) for order in INDEX_ORDERS)
 _ORDERS_BY_PLACES: Final = {
     tuple(place in order[:index] for place in range(4)): number
+    # Where several orders begin with the same places, the first order stays, as later entries replace earlier ones.
     for number, order in reversed(list(enumerate(INDEX_ORDERS)))
     for index in range(5)
 }
@@ -245,6 +246,7 @@ _ZERO: Final = 1 << 63
 
 def stamped(time: int) -> bytes:
     """A time (ms) as bytes that sort like times, negative ones included."""
+    # Worked examples: -1 is written as 2^63 - 1, 0 as 2^63, 1 as 2^63 + 1. Without the shift -1 could not be written.
     return (time + _ZERO).to_bytes(TIME)
 
 
@@ -368,6 +370,7 @@ def _sorted_ranks(ranks: Sequence[Ranks], order: IndexOrder, bits: Sequence[int]
         packed |= ranks[place]
     packed.sort()
     packed = packed[np.concatenate(([True], packed[1:] != packed[:-1]))[: len(packed)]]
+    # Unpacked from the last place of the order on, which has the lowest bits.
     ranks_sorted = [*ranks]
     for place in reversed(order):
         ranks_sorted[place] = (packed & np.uint64((1 << bits[place]) - 1)).astype(np.uint32)
