@@ -278,6 +278,7 @@ class PipeProgram:
     def settle(self) -> None:
         """End the task, and wait for its last answer or the end of the program."""
         self.feed(CLOSE)
+        # A second longer than the watchdog waits: it kills first, and knows the reason.
         self._seen.closed.wait(self._limits.seconds + 1)
         if self._receive is not None:
             for line in self._seen.lines:

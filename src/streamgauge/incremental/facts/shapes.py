@@ -92,6 +92,8 @@ class ShapePool:
 
     def joins(self, bgp_request: BgpRequest) -> "tuple[ShapeJoins, tuple[Term, ...]]":
         """The joins of a request's shape, and its constants; UnsupportedError."""
+        # A worked example: `?x :p :a . ?x :q ?y` and `?s :p :b . ?s :q ?t` have one shape, with the constants :a and
+        # :b.
         kind, constants = shape(bgp_request)
         joins = self.shapes.get(kind)
         if joins is None:
@@ -407,6 +409,8 @@ class _All(Finish):
 
 def _counted(module: Module, used: set[str]) -> dict[str, str]:
     """Replace loops whose variables are not used any further by their lengths, which are returned by local."""
+    # A worked example: for `SELECT ?x { ?x :p ?y . ?x :q ?z }` there are no loops over y and z: the row of x is
+    # counted as often as the product of the numbers of both.
     counted, later = dict[str, str](), ""
     # Backwards, because whether a variable is used is known only from what follows its loop.
     for at, operation in reversed(list(enumerate(module.operations))):

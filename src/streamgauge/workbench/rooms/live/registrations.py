@@ -114,6 +114,7 @@ class SourcePlaces:
 
 def _hosts(address: Address) -> list[str]:
     """Every host that an address names."""
+    # A worked example: `brokers=kafka1:9092,[::1]:9093` names kafka1 and ::1.
     more = address.options.get("brokers", "")
     return [address.host, *((part.rpartition(":")[0] or part).strip("[]") for part in more.split(",") if part)]
 

@@ -391,6 +391,7 @@ def read_pattern(parameters: Mapping[str, str]) -> QuadPattern:
 
 def expanded(text: str) -> str:
     """A prefixed name with a well-known prefix as an IRI; any other text unchanged."""
+    # `http://example.org/` has the form of a prefixed name, and is none.
     prefix, _, local = text.partition(":")
     return f"{PREFIXES[prefix]}{local}" if prefix in PREFIXES and not local.startswith("//") else text
 
@@ -456,6 +457,8 @@ def _span(times: Sequence[int], now: int) -> tuple[int, int]:
     # Now is shown if it is no farther from the facts than they are apart: else they would be a speck at one end.
     near = [now] if low - span <= now <= high + span else []
     low, high = min(low, *near, low), max(high, *near, high)
+    # A worked example: facts from 100 to 160 s, and now is 190 s. Now is at most 60 s from them, so the page shows 100
+    # to 190 s and a margin of 4.5 s on both sides.
     margin = max((high - low) // 20, 500)
     return low - margin, high + margin
 
