@@ -10,7 +10,7 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
-from typing import Any, Final, Protocol, TypeAlias, get_args
+from typing import Annotated, Any, Final, Protocol, TypeAlias, get_args
 
 import msgspec
 import pyoxigraph as ox
@@ -76,16 +76,20 @@ def encode_advance(time: int) -> bytes:
     return b'{"advance":%d}\n' % time
 
 
+Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+"""A time (ms) or a number that tables hold too: both have columns of 64 bits."""
+
+
 class JsonLine(msgspec.Struct, gc=False):
     """The common form of a line: an element, or an advance."""
 
-    t: int | None = None
-    n: int | None = None
+    t: Whole | None = None
+    n: Whole | None = None
     stream: str | None = None
     add: str = ""
     remove: str = ""
-    until: int | None = None
-    advance: int | None = None
+    until: Whole | None = None
+    advance: Whole | None = None
 
 
 class _KnownLine(JsonLine, gc=False, forbid_unknown_fields=True):
@@ -276,6 +280,8 @@ def _whole(data: dict[str, Any], name: str) -> int:
     value = data.get(name)
     if type(value) is not int:
         raise LineError(f"field {name} is {_short(value)}: expected a whole number (ms or a sequence number)")
+    if not -(2**63) <= value < 2**63:
+        raise LineError(f"field {name} is {_short(value)}: it is beyond 64 bits")
     return value
 
 
