@@ -99,6 +99,13 @@ def test_the_lines_of_a_folder_or_archive_are_those_of_a_file(folder, line):
     assert others == [by_file] * 3
 
 
+@pytest.mark.parametrize("text", ["{}", "5", '[{"time": 1, "v": NaN}]', '[{"time": true}]'])
+def test_an_error_in_plain_json_names_its_file_once(folder, text):
+    (folder / "in.json").write_text(text)
+    with pytest.raises(SourceError, match=r"^in\.json, line 1: (?!.*in\.json)"):
+        list(open_source("in.json", Reading(stream="urn:s", note=str)).items())
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_a_file_as_people_have_it(folder, name):
     case, notes = CASES[name], list[str]()

@@ -117,6 +117,8 @@ class JsonRows:
                     refuse(FormatError(f"{where}: {error}; a `format` in a mapping (--json-mapping) reads others"))
                 except (FormatError, InstantError, ValueError) as error:
                     refuse(error if isinstance(error, FormatError) else FormatError(f"{where}: {error}"))
+        except FormatError:  # by ``refuse``, which names the line
+            raise
         except ValueError as error:
             raise FormatError(f"{place}: {error}") from error
 
