@@ -76,7 +76,7 @@ def encode_advance(time: int) -> bytes:
     return b'{"advance":%d}\n' % time
 
 
-Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(2**63), le=2**63 - 1)]
+Whole: TypeAlias = Annotated[int, msgspec.Meta(ge=-(1 << 63), le=(1 << 63) - 1)]
 """A time (ms) or a number that tables hold too: both have columns of 64 bits."""
 
 
@@ -226,7 +226,7 @@ def encode_late(count: int) -> bytes:
 def decode_output(line: bytes | str) -> Output:
     """The content of a line of an engine: an answer, or the number of late elements. LineError."""
     data = _object(line)
-    return Late(_kept(_whole(data, "late"), "late")) if "late" in data else _answer(data)
+    return Late(_whole(data, "late")) if "late" in data else _answer(data)
 
 
 def decode_answer(line: bytes | str) -> Answer:
@@ -238,7 +238,7 @@ def _answer(data: dict[str, Any]) -> Answer:
     kind = data.get("kind", "solutions")
     if kind not in _KINDS:
         raise LineError(f"field kind is {_short(kind)}: expected one of {', '.join(_KINDS)}")
-    instant = _kept(_whole(data, "instant"), "instant") if data.get("instant") is not None else None
+    instant = _whole(data, "instant") if data.get("instant") is not None else None
     variables = _variables(data, kind)
     width = {"solutions": len(variables), "triples": 3, "boolean": 1}[kind]
     added, removed = _rows(data, "add", width), _rows(data, "remove", width)
@@ -280,9 +280,7 @@ def _whole(data: dict[str, Any], name: str) -> int:
     value = data.get(name)
     if type(value) is not int:
         raise LineError(f"field {name} is {_short(value)}: expected a whole number (ms or a sequence number)")
-    if not -(2**63) <= value < 2**63:
-        raise LineError(f"field {name} is {_short(value)}: it is beyond 64 bits")
-    return value
+    return _kept(value, name)
 
 
 def _short(value: object) -> str:
@@ -361,7 +359,7 @@ def _scope(data: dict[str, Any]) -> tuple[int, int] | None:
 
 
 def _kept(value: int, name: str) -> int:
-    """Check that a number fits the integer columns of a run folder."""
+    """Check that a number fits the integer columns of tables."""
     if not -(1 << 63) <= value < 1 << 63:
         raise LineError(f"field {name} is {value}: expected a number within 64 bits")
     return value

@@ -42,7 +42,7 @@ def test_a_line_that_is_no_triple(tmp_path, command, line):
 @pytest.mark.parametrize(
     ("line", "sentence"),
     [
-        ({"t": 2**63, "n": 1}, "a number exceeds 64 bits"),
+        ({"t": 2**63, "n": 1}, "line 2: field t is 9223372036854775808: expected a number within 64 bits"),
         ({"n": 0}, "sequence 0 comes after 0"),
         ({"n": 1, "add": ""}, "has no triple"),
         ({"n": 1, "remove": "<urn:a> <urn:p> <urn:b> .\n"}, "has removed triples"),
