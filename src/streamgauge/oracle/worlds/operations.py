@@ -113,6 +113,8 @@ def _is_known(name: str, terms: Sequence[Term], numbers: Sequence[Interval]) -> 
     """Whether the operation is x - x, or x / x with x never 0, of one open number: exactly 0, or 1."""
     if len(terms) < 2 or terms[0] != terms[1] or CURRENT.get().open_number(terms[0]) is None:
         return False
+    # A worked example: x is somewhere from 1 to 2. As intervals x / x would be from 0.5 to 2, and it is 1 whatever x
+    # is.
     return name == "-" or (name == "/" and not numbers[0].low <= 0 <= numbers[0].high)
 
 
@@ -137,6 +139,8 @@ def _operated(name: str, numbers: Sequence[Interval]) -> Interval | None:
 
 def _stepped(name: str, number: OpenNumber, known: Interval) -> Value | None:
     """An open number rounded to an integer: which one is a decision, and narrows the number's span."""
+    # A worked example: an open number from 2.4 to 3.2 is rounded. Either the result is 2 and the number is below 2.5,
+    # or it is 3 and the number is at least 2.5.
     lowest, highest = (int(_step(name, end)) for end in (known.low, known.high))
     # Each integer would be a case of its own.
     if highest - lowest > _MAX_STEPS:
@@ -163,6 +167,8 @@ def _step(name: str, value: Fraction) -> int:
 
 def _rounded_to(name: str, whole: int) -> NumberSpan:
     """The numbers that are rounded to this integer."""
+    # Worked examples: ROUND gives 3 from 2.5 up to, without, 3.5; CEIL gives 3 above 2 up to 3; FLOOR gives 3 from 3
+    # up to, without, 4. The cast to an integer cuts towards 0: it gives 0 between -1 and 1, and -3 above -4 up to -3.
     at, half = Fraction(whole), Fraction(1, 2)
     if name == "ROUND":
         return NumberSpan(at - half, at + half, high_open=True)

@@ -138,6 +138,8 @@ def _literal(term: Term) -> str | None:
     match = _TYPED.fullmatch(term)
     if match is None:
         return None
+    # Worked examples, with xsd: for the datatype's namespace: `"5"^^xsd:integer` is 5, `"1.5"^^xsd:float` is 1.5f,
+    # `"a"` is 'a', `"2020-01-01"^^xsd:date` is '2020-01-01'^^date.
     value, datatype = match[1], match[2]
     if datatype is None:
         return f"'{value}'"
@@ -222,6 +224,7 @@ def _read_triples(text: str, prefixes: tuple[tuple[str, str], ...]) -> tuple[Tri
     """The triples of an element's text, cached because an edit mostly changes a line or two of a stream."""
     names = Names(dict(prefixes))
     triples: list[Triple] = []
+    # A full stop before a blank or at the end: one within a number or an IRI ends nothing.
     for part in re.split(r"\.(?:\s|$)", text):
         words = part.split()
         if not words:
@@ -264,6 +267,7 @@ def write_text(elements: Iterable[StreamElement], names: Names) -> tuple[str, st
     simple = [_line(element, names) for element in stream]
     if None not in simple:
         return "\n".join(line for line in simple if line), SIMPLE
+    # N-Quads have no place for the end of an element, nor for its stream.
     ends = any(element.until is not None for element in stream) or {element.stream for element in stream} - {
         names.stream(None)
     }
