@@ -101,4 +101,5 @@ def _share(text: str, option: str) -> float:
         raise typer.BadParameter(
             f"{text!r} is not a percentage: write 25% (0% allows nothing)", param_hint=f"--{option}"
         )
+    # Both `25%` and `25` are 0.25.
     return float(match[1]) / 100

@@ -288,6 +288,7 @@ def styles(text: str) -> list[Style]:
     from streamgauge.servers.fragments.labels import Label, Style
 
     wanted = methods() if text == "all" else [name.strip() for name in text.split(",")]
+    # A worked example: `graphs,singleton` are four styles, each method with both labels.
     return [Style(name, label) for name, label in product(map(named, wanted), (Label.EXPIRATION, Label.INTERVAL))]
 
 

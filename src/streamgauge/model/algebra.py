@@ -228,6 +228,11 @@ class Slice:
     limit: int | None = None
 
 
+# A worked example, `SELECT DISTINCT ?x { ?x :p ?y FILTER(?y > 5) } LIMIT 10`, with datatypes and the fields' names
+# left out:
+#
+#     Select(Slice(Distinct(Project(Filter(Call(">", (Var("y"), "5")), BGP((TriplePattern(Var("x"), ":p", Var("y")),))),
+#                                   (Var("x"),))), 0, 10), ("x",))
 Pattern: TypeAlias = (
     BGP
     | Join

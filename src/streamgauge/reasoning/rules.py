@@ -395,6 +395,8 @@ class FactSteps:
     def _link(self, name: Term, kinds: tuple[str, ...], literal: PropertyLinks | None) -> PropertyLinks:
         chained = self._chains.get(name)
         start = ("same", name if chained is None else chained)
+        # A worked example: p is a subproperty of q, r is the inverse of q, and C is the domain of q. A pair of p
+        # implies the same pair of q, the turned pair of r, and that its subject is a C.
         implied = self._reach(start, kinds)
         # Sorted below, so that the order of consequences does not depend on hashes.
         edges = {(kind, base_of(term)) for kind, term in implied if self._has_edges(kind, term, chained)}

@@ -162,6 +162,7 @@ def _shown_time(ms: float | None) -> str:
 
 def fine(ms: float) -> str:
     """A time in ms, or in microseconds below 1 ms."""
+    # A worked example: 0.25 ms are `250 µs`.
     return duration(ms) if ms >= 1 else f"{ms * 1000:,.0f} µs"
 
 

@@ -89,6 +89,7 @@ def _mean(one: Series, measure: Measure[Any]) -> str:
 
 def _tabular(caption: str, headings: Sequence[str], left: str, lines: Sequence[Sequence[str]]) -> str:
     """A table with its caption; ``left`` are the kinds of the first columns, the others are numbers."""
+    # A worked example: `left` is ll and there are five headings, so the columns are llrrr.
     columns = left + "r" * (len(headings) - len(left))
     rows = [
         r"\begin{table}",

@@ -168,6 +168,8 @@ def explained_lines(header: RunHeader, verdict: Verdict, window: "Worked | None"
 
 def _others(diagnosis: Diagnosis) -> Iterator[str]:
     """Further models with the same answers: the equally good ones, then those with more free choices."""
+    # A worked example: of five models two are equally good. One is printed as the diagnosis, the other one as equally
+    # good, and three as those with more free choices.
     equal = diagnosis.models[1 : diagnosis.equal]
     if equal:
         models = counted(len(equal), "other model")

@@ -105,6 +105,7 @@ def trials(hurricane: Path | None, only: Sequence[str]) -> tuple[YabenchTrial, .
 
 
 def _named(test: YabenchTrial, name: str) -> bool:
+    # `E1` selects E1/small, E1/medium and E1/big.
     return name in (test.name, test.name.partition("/")[0])
 
 
@@ -322,6 +323,8 @@ def outcome(run: Run, verdict: Verdict, stream: Path, means: Means) -> TableOneC
         if _right(verdict):
             return TableOneCell.RIGHT
     window = header.query.windows[0].window
+    # Rounded up: windows of 5 s that slide by 2 s overlap the next two, so a row that is late for one can first be
+    # surplus in the third after it.
     if closes and moved_on(verdict.windows, -(-window.size // window.slide)):
         return TableOneCell.NEXT
     return TableOneCell.WRONG

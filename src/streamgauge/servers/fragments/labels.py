@@ -178,6 +178,12 @@ def expiring_label(subject: Term, name: str, fact: Fact, style: Style) -> list[E
 
     LabelError for an instant label on a fact that holds for longer than 1 ms.
     """
+    # A worked example: the label of the graph <g> for a fact from 1 s until 11 s, an interval in the paper's
+    # vocabulary:
+    #
+    #     <g> tmp:interval <i> .
+    #     <i> tmp:initial "1970-01-01T00:00:01Z" .
+    #     <i> tmp:final "1970-01-01T00:00:11Z" .
     return [(quad, fact.final) for quad in _label_quads(subject, fact, style, label_subject(style, f"{name}-interval"))]
 
 

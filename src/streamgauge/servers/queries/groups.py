@@ -358,6 +358,8 @@ class EvaluationGroup:
             return None
         semantics, windows = self._question.semantics, self._question.query.windows
         # Two sessions with t0 on the same grid have the same windows from some element on.
+        # A worked example: windows slide by 2 s and by 5 s, so the grid is 10 s. Sessions that began at 0 and at 20 s
+        # may be joined, those at 0 and at 4 s may not.
         step = lcm(semantics.period or 1, semantics.time_unit, *(window.window.slide for window in windows))
         start = self.start if self.start > begin else -1
         since = self.begun[1] if start >= 0 else None

@@ -70,6 +70,8 @@ class TermDictionary:
             if number is None:
                 number = following.to_bytes(WIDTH)
                 following += 1
+                # A worked example: the first term is `<a>`. Number 0 leads to its text, its text leads to number 0,
+                # and 1 comes next.
                 writes |= {TEXT + number: term.encode(), _term_key(term): number, _NEXT: following.to_bytes(8)}
             numbers[term] = number
         return numbers, writes
