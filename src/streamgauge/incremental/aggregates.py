@@ -78,7 +78,7 @@ class CountAccumulator(Accumulator):
             self._count += copies
 
     def add_all(self, values: "GroupValues") -> None:
-        """Count bound values."""
+        """Count the bound ones of these values."""
         self._count += values.bound()
 
     def result(self) -> Cell:
