@@ -1,6 +1,6 @@
 """The pipeline at growing sizes: CPU seconds a million triples of each stage, and the peak memory of its driver.
 
-python -m benchmarks.scale [MILLIONS ...] [--master local[2] | --cluster]
+python -m benchmarks.scale [MILLIONS ...] [--master local[2] | --cluster [--workers 2]]
 
 The stream is YABench's weather at 1,000 stations, 7,000 triples a second of stream time; the query is that of its
 experiment 1, the observations above a temperature, over windows of 10 s. A stage is a program of its own, as a user
@@ -8,8 +8,8 @@ starts it: `generate`, `stream` (Structured Streaming), `check` by compiled plan
 of the same answers with another comparison declared, `explain` and `report`; at the end, as it takes longest, with
 other borders declared than they were given under, `check --gracious`. The answers of `stream` are judged as another
 engine's, as compiled plans do not judge themselves. `--cluster` starts a standalone cluster by the recipe of
-docs/spark-engine.md on this machine: two workers of one core with executors of 4 GiB, and a driver of 1 GiB, each with
-its Python.
+docs/spark-engine.md on this machine: workers of one core with executors of 4 GiB, and a driver of 1 GiB, each with its
+Python.
 
 CPU is that of the program with its JVM and workers, those of the cluster too. Memory is the peak of the driver's
 Python, of its JVM with it, and of the larger executor with its Python.
@@ -165,8 +165,8 @@ def _declared(run: Path, query: str = QUERY, borders: Borders = Borders.CLOSED_O
 
 
 @contextmanager
-def standalone(folder: Path) -> Iterator[Cluster]:
-    """A standalone cluster of two workers, and the settings that programs get by the environment."""
+def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
+    """A standalone cluster of workers with one core each, and the settings that programs get by the environment."""
     cluster = Cluster(folder)
     os.environ |= {
         "PYSPARK_SUBMIT_ARGS": "--conf spark.executor.memory=3g pyspark-shell",
@@ -176,7 +176,7 @@ def standalone(folder: Path) -> Iterator[Cluster]:
     }
     try:
         cluster.start()
-        for _ in range(2):
+        for _ in range(workers):
             cluster.work(memory="4g")
         yield cluster
     finally:
@@ -187,12 +187,13 @@ def main() -> None:
     command = parser(__doc__, master="local[2]")
     command.add_argument("millions", nargs="*", metavar="MILLIONS", default=SIZES)
     command.add_argument("--cluster", action="store_true")
+    command.add_argument("--workers", type=int, default=2)
     arguments = command.parse_args()
     usual = arguments.millions == SIZES and not arguments.cluster
     with ExitStack() as stack:
         table = stack.enter_context(ResultTable("scale", COLUMNS, not usual))
         root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        cluster = stack.enter_context(standalone(root)) if arguments.cluster else None
+        cluster = stack.enter_context(standalone(root, arguments.workers)) if arguments.cluster else None
         master = cluster.url if cluster else arguments.master
         for size in map(float, arguments.millions):
             folder = root / f"{size:g}"
