@@ -90,6 +90,30 @@ def test_terms_are_native_values(term):
     assert native(None) is None
 
 
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("1_000", "integer"),
+        ("١٢", "integer"),
+        (" 5", "integer"),
+        ("infinity", "double"),
+        ("nan", "float"),
+        ("1_0.5", "double"),
+        ("Infinity", "decimal"),
+        ("1e3", "decimal"),
+        ("TRUE", "boolean"),
+        ("2026-01-01", "dateTime"),
+        ("2026-W10-1T10:00:00", "dateTime"),
+        ("2026-01-01 10:00:00", "dateTime"),
+        ("2026-01-01T10:00:00.123456789", "dateTime"),
+        ("20260101", "date"),
+        ("T10:00", "time"),
+    ],
+)
+def test_forms_that_only_python_reads_and_values_that_it_would_cut_stay_text(text, kind):
+    assert native(f'"{text}"^^<{XSD}{kind}>') == text
+
+
 def test_an_answer_is_values_and_tables():
     (first, *_) = streamgauge.watch(QUERY, READINGS)
     assert first.values() == [{"s": "urn:s1", "v": 1}, {"s": "urn:s2", "v": 2}]

@@ -1,10 +1,11 @@
 """Rows as tables: terms as native Python values, Arrow, pandas and Polars on request, HTML for notebooks."""
 
 import math
+import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from html import escape
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
@@ -26,41 +27,57 @@ _INTEGERS: Final = frozenset(
         *("negativeInteger", "unsignedLong", "unsignedInt", "unsignedShort", "unsignedByte"),
     )
 )
+_REALS: Final = frozenset({XSD + "double", XSD + "float"})
+_MOMENTS: Final = frozenset({XSD + "dateTime", XSD + "dateTimeStamp"})
+_ZONE: Final = r"(?:Z|[+-][0-9]{2}:[0-9]{2})?"
+_CLOCK: Final = r"[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{1,6}0*)?" + _ZONE
+# Python reads more than XSD allows: `1_000`, `infinity`, other digits than ASCII's, `2026-W10-1`. Fractions of a second
+# beyond its microseconds it would drop.
+_FORMS: Final = {
+    **dict.fromkeys(_INTEGERS, re.compile(r"[+-]?[0-9]+")),
+    **dict.fromkeys(_REALS, re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?|[+-]?INF|NaN")),
+    XSD + "decimal": re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)"),
+    XSD + "boolean": re.compile(r"true|false|1|0"),
+    **dict.fromkeys(_MOMENTS, re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}T" + _CLOCK)),
+    XSD + "date": re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}"),
+    XSD + "time": re.compile(_CLOCK),
+}
+"""The lexical forms of XSD 1.1 (part 2, 3.3) that have a value in Python."""
 _FLOATS: Final = {"INF": math.inf, "+INF": math.inf, "-INF": -math.inf, "NaN": math.nan}
 
 
 def native(term: Term | None) -> Native | None:
     """The value of a term: int, Decimal, float, bool, datetime, date, time or str; ``None`` for an unbound variable.
 
-    IRIs are text without brackets, blank nodes unchanged. A literal of another datatype, or with a value that Python
-    lacks (the year 12000), is its lexical form. Languages are dropped (``rows()`` has the terms).
+    IRIs are text without brackets, blank nodes unchanged. A literal of another datatype, an ill-formed one, or one with
+    a value that Python lacks (the year 12000, nanoseconds) is its lexical form. Languages are dropped (``rows()`` has
+    the terms).
     """
     if term is None or not is_literal(term):
         return term[1:-1] if term is not None and is_iri(term) else term
     text = lexical(term)
-    kind = datatype(term)
+    kind = datatype(term) or ""
+    form = _FORMS.get(kind)
+    if form is None or not form.fullmatch(text):
+        return text
     try:
         return _value(text, kind)
-    except (ValueError, InvalidOperation, OverflowError):
+    except ValueError:  # no such day, the end of a day as 24:00:00, more digits than Python converts
         return text
 
 
-def _value(text: str, kind: str | None) -> Native:
+def _value(text: str, kind: str) -> Native:
     if kind in _INTEGERS:
         return int(text)
-    if kind in (XSD + "double", XSD + "float"):
+    if kind in _REALS:
         return _FLOATS[text] if text in _FLOATS else float(text)
     if kind == XSD + "decimal":
         return Decimal(text)
-    if kind == XSD + "boolean" and text in ("true", "1", "false", "0"):
+    if kind == XSD + "boolean":
         return text in ("true", "1")
-    if kind in (XSD + "dateTime", XSD + "dateTimeStamp"):
+    if kind in _MOMENTS:
         return datetime.fromisoformat(text)
-    if kind == XSD + "date":
-        return date.fromisoformat(text)
-    if kind == XSD + "time":
-        return time.fromisoformat(text)
-    return text
+    return date.fromisoformat(text) if kind == XSD + "date" else time.fromisoformat(text)
 
 
 SHOWN: Final = 20
