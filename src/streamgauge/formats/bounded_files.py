@@ -6,8 +6,9 @@ from typing import IO, Final, TypeAlias
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounds import JSON_LD, TRIPLE_TERMS, TurtleScan, XmlScan, check_rdf
+from streamgauge.formats.bounds import JSON_LD, TRIPLE_TERMS, TurtleScan, check_rdf
 
+_WHOLE: Final = (*JSON_LD, ox.RdfFormat.RDF_XML)
 _BLOCK: Final = 2**20
 
 ByteFile: TypeAlias = IO[bytes] | io.RawIOBase
@@ -33,15 +34,13 @@ class ByteReader(io.RawIOBase):
 def bounded(file: ByteFile, syntax: ox.RdfFormat) -> ByteFile:
     """The same bytes for a parser; BoundError, now or while reading, for text beyond a bound.
 
-    JSON-LD is read whole. A file of another syntax with few triple terms is returned unchanged.
+    JSON-LD and RDF/XML are read whole. A file of another syntax with few triple terms is returned unchanged.
     """
-    if syntax in JSON_LD:
+    if syntax in _WHOLE:
         body = file.read() or b""
         check_rdf(body, syntax)
         return io.BytesIO(body)
-    if syntax == ox.RdfFormat.RDF_XML:
-        return scanned(file, XmlScan())
-    return scanned(file, TurtleScan()) if _may_nest(file) else file
+    return _scanned(file, TurtleScan()) if _may_nest(file) else file
 
 
 def _may_nest(file: ByteFile) -> bool:
@@ -58,7 +57,7 @@ def _may_nest(file: ByteFile) -> bool:
     return count > TRIPLE_TERMS
 
 
-def scanned(file: ByteFile, scan: TurtleScan | XmlScan) -> ByteReader:
+def _scanned(file: ByteFile, scan: TurtleScan) -> ByteReader:
     """A file that is scanned before the parser reads it; BoundError."""
 
     def take(size: int) -> bytes:

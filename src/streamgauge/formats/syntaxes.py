@@ -11,7 +11,7 @@ from xml.etree.ElementTree import ParseError, canonicalize
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounded_files import ByteReader, bounded, scanned
+from streamgauge.formats.bounded_files import ByteReader, bounded
 from streamgauge.formats.bounds import BoundError, XmlScan
 from streamgauge.formats.charsets import CharsetError, text_in_utf8
 from streamgauge.formats.contexts import ContextError, embedded
@@ -206,9 +206,9 @@ _XML_LITERAL: Final = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#X
 
 def _rdf_xml(file: IO[bytes] | io.RawIOBase, base: str | None) -> Iterator[ox.Quad]:
     """The quads of RDF/XML; literals of ``rdf:parseType="Literal"`` are canonical (RDF 1.2 XML, 7.2.17)."""
-    scan = XmlScan()
-    read = cast(IO[bytes], scanned(file, scan))
-    for quad in ox.parse(read, format=ox.RdfFormat.RDF_XML, base_iri=base):
+    scan, body = XmlScan(), file.read() or b""
+    scan.feed(body.decode("latin-1"), last=True)
+    for quad in ox.parse(body, format=ox.RdfFormat.RDF_XML, base_iri=base):
         # Few texts have such literals: in the others, no quad is built twice.
         if scan.literals:
             yield ox.Quad(quad.subject, quad.predicate, _canonical_xml(quad.object), quad.graph_name)
