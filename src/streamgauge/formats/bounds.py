@@ -263,53 +263,25 @@ class _Contexts:
 
 def check_xml(body: str | bytes) -> None:
     """BoundError for XML with a DTD, in another encoding than UTF-8, or with elements nested too deeply."""
-    XmlScan().feed(_decoded(body), last=True)
-
-
-@dataclass(slots=True)
-class XmlScan:
-    """Counts open elements in XML that comes in blocks; ``feed`` raises BoundError as ``check_xml`` does."""
-
-    depth: int = 0
-    literals: bool = False
-    """Whether it has elements of RDF/XML whose content is a literal."""
-    rest: str = ""
-    """The end of the last block that may be the beginning of a longer token."""
-    head: str = ""
-
-    def feed(self, text: str, *, last: bool) -> None:
-        """Scan a block; ``last`` if no other follows."""
-        if len(self.head) < _XML_HEAD:
-            self.head = (self.head + text)[:_XML_HEAD]
-            # In UTF-16 and the like the scan would see no tags.
-            if "\0" in self.head or self.head[:2] in ("\xff\xfe", "\xfe\xff") or _other_encoding(self.head):
-                raise BoundError("XML is read in UTF-8 only: convert it")
-        text, self.rest = self.rest + text, ""
-        for match in _XML.finditer(text):
-            # A token at the end of the block may go on in the next one, as ``<!`` in ``<!--``.
-            if not last and (match.end() == len(text) or match.start() > len(text) - len("<![CDATA[")):
-                self.rest = text[match.start() :]
-                break
-            self._take(match[0], match.start())
-        if len(self.rest) > _LONGEST_TERMINAL:
-            raise BoundError(f"a tag or comment of more than {_LONGEST_TERMINAL} bytes: write a shorter one")
-
-    def _take(self, part: str, position: int) -> None:
+    text = _decoded(body)
+    # In UTF-16 and the like the scan would see no tags.
+    if "\0" in text[:_XML_HEAD] or text[:2] in ("\xff\xfe", "\xfe\xff") or _other_encoding(text[:_XML_HEAD]):
+        raise BoundError("XML is read in UTF-8 only: convert it")
+    depth = 0
+    for match in _XML.finditer(text):
+        part = match[0]
         # Entities can refer to each other: a few lines expand to GB ("billion laughs"), and external ones read files.
         if part == "<!":
-            raise BoundError("XML with a DTD (<!DOCTYPE, <!ENTITY) is refused: expand its entities", position)
+            raise BoundError("XML with a DTD (<!DOCTYPE, <!ENTITY) is refused: expand its entities", match.start())
         if part == "</":
-            self.depth = max(0, self.depth - 1)
-        elif part[1:2] not in ("!", "?"):
-            self.depth += not part.endswith("/>")
-            self.literals = self.literals or ("parseType" in part and _LITERAL_OF_XML.search(part) is not None)
-        if self.depth > DATA_DEPTH:
+            depth = max(0, depth - 1)
+        elif part[1:2] not in ("!", "?") and not part.endswith("/>"):
+            depth += 1
+        if depth > DATA_DEPTH:
             sentence = f"elements are nested more than {DATA_DEPTH} deep: give the blank nodes names instead"
-            raise BoundError(sentence, position)
+            raise BoundError(sentence, match.start())
 
 
-# RDF/XML reads any other value of parseType as ``Literal`` (production parseTypeOtherPropertyElt).
-_LITERAL_OF_XML: Final = re.compile(r"""parseType\s*=\s*(["'])(?!Resource\1|Collection\1|Triple\1)""")
 _XML_HEAD: Final = 200
 
 
