@@ -79,14 +79,20 @@ PASSED_ON: Final = {"servers/fragments/writes/feeds.py": "begins and ends with t
 
 
 def makes_application(text: str) -> bool:
-    """Whether a module makes an application: it calls Starlette, or a class of it is called with an ASGI scope."""
-    if "Starlette(" not in text and "App" not in text:
+    """Whether a module makes an application: it calls or extends Starlette, or a class of it takes an ASGI scope."""
+    if "Starlette" not in text and "App" not in text:
         return False
     tree = ast.parse(text)
-    if "Starlette" in called(tree):
+    classes = [node for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    if "Starlette" in called(tree) or any("Starlette" in map(ast.unparse, node.bases) for node in classes):
         return True
-    classes = (node for node in ast.walk(tree) if isinstance(node, ast.ClassDef) and node.name.endswith("App"))
-    methods = (part for node in classes for part in node.body if isinstance(part, ast.AsyncFunctionDef))
+    methods = (
+        part
+        for node in classes
+        if node.name.endswith("App")
+        for part in node.body
+        if isinstance(part, ast.AsyncFunctionDef)
+    )
     return any(part.name == "__call__" for part in methods)
 
 
