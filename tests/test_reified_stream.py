@@ -125,6 +125,7 @@ def test_query_prints_terms_whole_in_lines_and_by_their_values_in_csv(command, h
     assert '"\u05e1\u05e4\u05d0"@he--rtl' in shown
 
 
+@pytest.mark.heavy("an experiment by programs, with its report")
 def test_an_experiment_is_run_judged_right_and_reported(command, here, undrawn):
     (here / "hotel.toml").write_text(
         f'name = "hotel"\n[workload]\nfile = "hotel.ttl"\ntime_property = "{OWN["time_property"]}"\n'

@@ -146,6 +146,7 @@ def test_a_broken_program_fails_by_case_window_and_rows(certified):
 
 
 @pytest.mark.server
+@pytest.mark.heavy("an engine is certified four times by programs of pytest")
 def test_a_listed_deviation_is_an_expected_failure_and_stale_once_mended(certified, pytester):
     listed = pytester.path / "deviations.toml"
     entry = """[[deviation]]
