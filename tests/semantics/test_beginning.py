@@ -9,7 +9,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Borders, Origin, Report, Semantics, Tick
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.beginning import after, begun, begun_run, is_sent, near
+from streamgauge.semantics.beginning import after, awaited, begun, begun_run, is_sent, near
 from streamgauge.semantics.definition import expected
 from streamgauge.semantics.profiles import CQELS, CSPARQL, FRAGMENTS, RSPQL, SENS, YABENCH
 from tests.notation import STREAM, stream
@@ -166,3 +166,8 @@ def test_where_nothing_comes_nothing_is_due():
 def test_what_is_sent():
     assert is_sent(-5, CLOSE)
     assert [is_sent(at, replace(CLOSE, since=7)) for at in (6, 7)] == [False, True]
+
+
+@pytest.mark.parametrize(("horizon", "clause"), [(24_999, "the first window closes at 25,000 ms"), (25_000, "")])
+def test_the_close_that_is_awaited_is_the_first_of_the_grid_that_is_sent(horizon, clause):
+    assert awaited(windows((10_000, 5_000)), replace(CLOSE, since=22_000), 0, horizon) == clause
