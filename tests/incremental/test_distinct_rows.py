@@ -12,7 +12,7 @@ from streamgauge.incremental.window_columns import distinct_rows
 
 @pytest.mark.parametrize("seed", range(40))
 def test_equal_rows_are_counted(monkeypatch, seed):
-    monkeypatch.setattr(window_columns, "REPEATED_ROWS", 1)
+    monkeypatch.setattr(window_columns, "BY_NUMBERS", 1)
     random = Random(seed)
     values = [random.sample(range(50), random.choice((1, 2, 3))) for _ in range(random.choice((1, 2)))]
     columns = [np.array([random.choice(some) for _ in range(300)], np.int32) for some in values]

@@ -68,8 +68,8 @@ def pulled(changes, keys: tuple[str, ...], many: int):
     inputs = [None if one.argument is None else Batch(one.argument, VARIABLES, effort) for one in AGGREGATES]
     names = [(f"a{at}", one) for at, one in enumerate(AGGREGATES)]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grouped, "GROUPED_TOGETHER", many)
-        patch.setattr(grouped, "GROUPED_ROWS", 1)
+        patch.setattr(grouped, "BY_NUMBERS", many)
+        patch.setattr(grouped, "FEW_ROWS", 1)
         group = Grouped(Changes(changes), keys, names, inputs, effort)
         return [(list(group.pull().items()), group.empty, list(group.rows)) for _ in changes]
 

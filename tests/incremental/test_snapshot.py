@@ -16,7 +16,7 @@ from streamgauge.incremental import (
     refuse,
     snapshot,
 )
-from streamgauge.incremental.crossovers import FEW_ROWS, WHOLE_BY_NUMBERS
+from streamgauge.incremental.crossovers import BY_NUMBERS, FEW_ROWS
 from streamgauge.incremental.drivers.content import WindowContent
 from streamgauge.incremental.plan import unheard
 from streamgauge.query import QueryError, parse_sparql
@@ -30,14 +30,14 @@ from tests.sparql import draw
 from tests.sparql.suite import Result, cases, difference
 from tests.sparql.wide import pyoxigraph_differs
 
-LEASTS = st.sampled_from([0, 8, WHOLE_BY_NUMBERS])
+LEASTS = st.sampled_from([0, 8, BY_NUMBERS])
 """Contents by the numbers of their terms, now one and now the other, as terms."""
 
 
 class Looked:
     """Snapshots over a content that the test replaces; ``least`` triples are joined by numbers."""
 
-    def __init__(self, form, names=(), least=WHOLE_BY_NUMBERS):
+    def __init__(self, form, names=(), least=BY_NUMBERS):
         self.held = {name: WindowContent(unheard, unheard) for name in (None, *names)}
         self.contents = SnapshotContents(again=True, least=least, in_columns=True)
         self.evaluator, self.time = Snapshots(form, self.contents, names=names), 0
@@ -146,7 +146,7 @@ def crowds(draw):
     st.sampled_from(KEYED),
     st.sampled_from(CONDITIONS),
     crowds(),
-    st.sampled_from([0, WHOLE_BY_NUMBERS]),
+    st.sampled_from([0, BY_NUMBERS]),
     st.sampled_from([(-1, False), (FEW_ROWS, True), (FEW_ROWS, False)]),
 )
 def test_pairs_within_a_comparison_are_those_of_all_pairs(query, condition, triples, least, searched):
@@ -163,7 +163,7 @@ def test_pairs_within_a_comparison_are_those_of_all_pairs(query, condition, trip
     assert looked.evaluator.solutions() == dict(changing.answer())
 
 
-@pytest.mark.parametrize("least", [0, WHOLE_BY_NUMBERS])
+@pytest.mark.parametrize("least", [0, BY_NUMBERS])
 def test_many_rows_of_one_key_are_not_paired(least, monkeypatch):
     """With n rows of a key on both sides, of which none passes beside another, no pair is made."""
     form = parse_sparql("SELECT ?s ?o { ?s <urn:k> ?k ; <urn:v> ?v . ?o <urn:k> ?k ; <urn:v> ?w FILTER(?v - ?w > 98) }")

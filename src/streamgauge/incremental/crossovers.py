@@ -19,13 +19,15 @@ WHOLE_LOOKS: Final = 3
 """Looks that may see one triple for contents to be looked at whole. Measured: a star costs the same at 3 to 4 looks
 either way, a self-join at more than 5 (``python -m benchmarks.live``)."""
 
-WHOLE_BY_NUMBERS: Final = 2_000
-"""Triples from which on a content is joined by the numbers of its terms. Measured: lists of terms are faster at 350,
-numbers at 3,500, in half of the time (select_arrow)."""
+BY_NUMBERS: Final = 2_000
+"""Triples of a content, or rows of a change, from which on the numbers of terms are joined, counted and grouped instead
+of terms. Measured: lists of terms are faster at 350 triples, numbers at 3,500, in half of the time (select_arrow); rows
+that are there twice are counted in 1.2 of the time at 300 and in 0.6 at 2,000."""
 
 FEW_ROWS: Final = 32
-"""Rows of one key that are gone through one by one: more are sorted, put in order, or have another plan. Chosen; see
-the shapes on hubs, as same_room_greater_hub, exists_band_hub and path_hub."""
+"""Rows of one key that are gone through one by one: more are sorted, put in order, aggregated together, or have another
+plan. Measured for MAX (the same either way at 32 rows a group; AVG gains from 16 on); else chosen, see the shapes on
+hubs, as same_room_greater_hub, exists_band_hub and path_hub."""
 
 SCANS: Final = 4
 """How often more rows of a key are tested one by one before they are put in order: the shape above_own_average."""
@@ -47,20 +49,6 @@ SKEW_CHUNK: Final = 512
 SPARE_TERMS: Final = 40_000
 """Terms that may be forgotten before it is worth numbering the others anew. Chosen; see ``python -m benchmarks.soak``.
 """
-
-GROUPED_TOGETHER: Final = 2_000
-"""Rows of a change from which on they are added to their groups in columns, if a group has ``GROUPED_ROWS`` of them.
-Chosen; see average_change."""
-
-GROUPED_ROWS: Final = 16
-"""Rows a group from which on a group's rows are added together. Chosen; see ``python -m benchmarks.durable``."""
-
-REPEATED_ROWS: Final = 2_000
-"""Solutions from which on equal rows are counted before their terms are decoded, if they are ``REPEATED`` times as many
-as there can be distinct ones. Chosen; see ``python -m benchmarks.durable``."""
-
-REPEATED: Final = 4
-"""Solutions for each possible row from which on equal rows are counted by term ids. Chosen, as above."""
 
 PIECES: Final = 8
 """Pieces of the time from one window to the next, at least. Chosen; see select_sliding."""

@@ -7,7 +7,7 @@ from typing import Any
 from streamgauge.incremental.aggregates import Accumulator, accumulator
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.conditions import Batch
-from streamgauge.incremental.crossovers import GROUPED_ROWS, GROUPED_TOGETHER
+from streamgauge.incremental.crossovers import BY_NUMBERS, FEW_ROWS
 from streamgauge.incremental.operators import Bag, Operator, Stateful, add, row_picker
 from streamgauge.model.algebra import Aggregate, Var
 from streamgauge.model.terms import Row
@@ -67,7 +67,7 @@ class Grouped(Stateful):
 
     def _add(self, change: Bag, columns: Sequence[Sequence[Any]]) -> Iterable[Row]:
         """Add rows with the values of each aggregate to their groups; returns the keys of these."""
-        if len(change) >= GROUPED_TOGETHER and (keys := self._add_together(change, columns)):
+        if len(change) >= BY_NUMBERS and (keys := self._add_together(change, columns)):
             return keys
         keys = list(self._keys(change))
         values: Iterable[tuple[Any, ...]] = zip(*columns, strict=True) if columns else repeat(())
@@ -80,7 +80,7 @@ class Grouped(Stateful):
         from streamgauge.incremental.group_values import GroupedRows
 
         rows = GroupedRows(self._keys(change), change.values(), len(change))
-        if len(change) < GROUPED_ROWS * len(rows.keys):
+        if len(change) < FEW_ROWS * len(rows.keys):
             return []
         groups = list(map(self._group, rows.keys))
         for group, size in zip(groups, rows.sizes(), strict=True):

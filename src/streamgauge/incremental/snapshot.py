@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from streamgauge.incremental.bands import Band, band
 from streamgauge.incremental.conditions import Test
-from streamgauge.incremental.crossovers import FEW_ROWS, WHOLE_BY_NUMBERS
+from streamgauge.incremental.crossovers import BY_NUMBERS, FEW_ROWS
 from streamgauge.incremental.evaluator import KeptAnswer
 from streamgauge.incremental.join_pool import JoinPool
 from streamgauge.incremental.list_joins import JoinSide, PendingCondition, SolutionTable, pending, relation_tests, rows
@@ -45,7 +45,7 @@ class SnapshotContents(JoinPool):
     def __init__(
         self,
         again: bool = False,
-        least: int = WHOLE_BY_NUMBERS,
+        least: int = BY_NUMBERS,
         begins: WindowBegins | None = None,
         in_columns: bool = False,
     ) -> None:

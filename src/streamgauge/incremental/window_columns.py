@@ -6,7 +6,7 @@ from typing import Final
 
 import numpy as np
 
-from streamgauge.incremental.crossovers import REPEATED, REPEATED_ROWS, SPARSE
+from streamgauge.incremental.crossovers import BY_NUMBERS, SPARSE
 from streamgauge.incremental.id_joins import IdConditions, matching
 from streamgauge.incremental.list_joins import relation_tests
 from streamgauge.incremental.operators import Bag, add, add_all
@@ -198,19 +198,19 @@ class WindowColumns:
 
 
 def distinct_rows(columns: Sequence[Ids], terms: int) -> tuple[Places, Places] | None:
-    """The first index of each distinct row in order, and the number of equal rows; ``None`` unless they are few.
+    """The first index of each distinct row in order, and the number of equal rows; ``None`` where all may differ.
 
     A row is a number with a digit for each column: the rows (a x), (b x), (a x) are 0, 1, 0.
     """
     size = len(columns[0]) if columns else 0
-    if not size or size < REPEATED_ROWS or terms > SPARSE * size:
+    if not size or size < BY_NUMBERS or terms > SPARSE * size:
         return None
     number, numbers = np.zeros(size, np.int64), 1
     for column in columns:
         occurs = np.zeros(terms, np.bool_)
         occurs[column] = True
         digits = int(np.count_nonzero(occurs))
-        if (numbers := numbers * digits) * REPEATED > size:
+        if (numbers := numbers * digits) >= size:
             return None
         number = number * digits + (np.cumsum(occurs) - 1)[column]
     counts, first = np.bincount(number, minlength=numbers), np.empty(numbers, np.int64)

@@ -12,7 +12,7 @@ from functools import partial
 from math import isclose
 
 from streamgauge.incremental import SnapshotContents, Snapshots, UnsupportedError
-from streamgauge.incremental.crossovers import WHOLE_BY_NUMBERS
+from streamgauge.incremental.crossovers import BY_NUMBERS
 from streamgauge.incremental.drivers.content import WindowContent
 from streamgauge.incremental.plan import unheard
 from streamgauge.model import algebra as al
@@ -72,7 +72,7 @@ def by_changes(case: Case) -> tuple[Row, ...] | None:
     return _columns(case, evaluator.variables, evaluator.solutions())
 
 
-def by_snapshots(case: Case, least: int = WHOLE_BY_NUMBERS) -> tuple[Row, ...] | None:
+def by_snapshots(case: Case, least: int = BY_NUMBERS) -> tuple[Row, ...] | None:
     """The rows of the incremental evaluator's operators over a whole content, by numbers from ``least`` triples on."""
     contents = SnapshotContents(again=True, least=least, in_columns=True)
     try:
