@@ -221,6 +221,8 @@ def test_terms_of_answers_keep_their_lexical_form_in_canonical_syntax():
         ('{"stream":"s","t":1,"n":1,"remove":"<http://a> .\\n"}', "field remove is not N-Triples"),
         ('{"stream":"s","t":1,"n":1,"until":"x"}', "field until is 'x'"),
         ('{"stream":"s","t":1,"n":1,"until":1}', "field until is 1: an element ends after its time, 1 ms"),
+        ('{"advance":5,"t":5,"n":1,"stream":"s","add":""}', "field t beside advance: an element and an advance"),
+        ('{"advance":5,"add":"<urn:a> <urn:b> <urn:c> ."}', "field add beside advance: an element and an advance"),
         ('{"advance":"soon"}', "field advance is 'soon': expected a whole number"),
         ('{"stream":"s","t":1,"n":1,"add":"<urn:\\ud834> <urn:b> 1 ."}', "half of a surrogate pair"),
         (b'{"stream":"\\udd1e","t":1,"n":1}', "half of a surrogate pair"),

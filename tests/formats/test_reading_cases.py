@@ -1,4 +1,4 @@
-"""The cases of reading.toml and reading_further.toml: files as people have them, by each door that is open."""
+"""The cases of reading.toml and those beside it: files as people have them, by each door that is open."""
 
 import tomllib
 import zipfile
@@ -12,7 +12,7 @@ from streamgauge.formats.streams import Reading, one_by_one
 from streamgauge.model.mistake import MistakeError
 from streamgauge.sources import SourceError, open_source
 
-FILES = [Path(__file__).with_name(name) for name in ("reading.toml", "reading_further.toml")]
+FILES = [Path(__file__).with_name(name) for name in ("reading.toml", "reading_further.toml", "reading_strangers.toml")]
 FOUND = [case for file in FILES for case in tomllib.loads(file.read_text(encoding="utf-8"))["case"]]
 CASES = {case["name"]: case for case in FOUND}
 BESIDE = {

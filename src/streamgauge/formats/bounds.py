@@ -152,11 +152,21 @@ def read_json(body: str | bytes) -> Any:
     """The value of JSON text (RFC 8259) within the bounds; ValueError, which may be a BoundError."""
     check_json(body)
     try:
-        value = json.loads(body)
+        value = json.loads(body, object_pairs_hook=unique_members)
         check_characters(value)
         return value
     except RecursionError as error:
         raise BoundError("objects and arrays are nested too deeply: write them flatter") from error
+
+
+def unique_members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """The object of these members; BoundError for a name that occurs twice, of which ``json`` would keep the last."""
+    members = dict(pairs)
+    if len(members) != len(pairs):
+        names = [name for name, _ in pairs]
+        twice = next(name for place, name in enumerate(names) if name in names[:place])
+        raise BoundError(f"the member {twice!r} occurs twice in one object: name one of the two differently")
+    return members
 
 
 def check_characters(value: object) -> None:

@@ -7,12 +7,15 @@ Paths are those of JSONPath (RFC 9535) without filters and descendants: ``$.meta
 import json
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
+
+from streamgauge.formats.bounds import check_characters, unique_members
 
 _TOKEN: Final = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[\]{}]')
 _STEP: Final = re.compile(r"""\.?([\w@:-]+)|\[\s*(?:'([^']*)'|"([^"]*)"|(-?\d+)|(\*))\s*\]|\.(\*)""")
 _BLANK: Final = b" \t\r\n\x1e"
+_BETWEEN: Final = _BLANK + b","
 
 
 class JsonNumber(str):
@@ -24,13 +27,28 @@ class JsonNumber(str):
 def json_value(text: bytes) -> Any:
     """The value of a text, its numbers as ``JsonNumber``; ValueError."""
     try:
-        return json.loads(text, parse_int=JsonNumber, parse_float=JsonNumber, parse_constant=_no_number)
+        value = json.loads(
+            text.decode(),
+            parse_int=JsonNumber,
+            parse_float=JsonNumber,
+            parse_constant=_no_number,
+            object_pairs_hook=unique_members,
+        )
     except json.JSONDecodeError as error:
-        raise ValueError(f"not JSON from character {error.pos + 1} on") from error
+        rest = error.doc[error.pos : error.pos + 20]
+        raise ValueError(f"not JSON from character {error.pos + 1} on: {rest!r}") from error
     except UnicodeDecodeError as error:
         raise ValueError(f"not UTF-8 text: {error.reason}") from error
     except RecursionError as error:
         raise ValueError("objects and arrays are nested too deeply: write them flatter") from error
+    if rb"\u" in text:  # only an escape can name half of a surrogate pair
+        check_characters(value)
+    return value
+
+
+def shown(value: Any) -> str:
+    """The beginning of a value as JSON, for a sentence."""
+    return (value if isinstance(value, JsonNumber) else json.dumps(value, ensure_ascii=False))[:60]
 
 
 def _no_number(name: str) -> Any:
@@ -48,45 +66,77 @@ class JsonText:
     items: bool = False
 
     def values(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
-        """(first line, text) of each value; ValueError for one that is too long or has no end."""
-        depth, base, begun, size = 0, 0, 0, 0
-        parts: list[bytes] = []
-        count = 0
+        """(first line, text) of each value; ValueError for one that is too long or has no end.
+
+        Words, numbers and brackets between values are yielded too, so that the caller refuses them.
+        """
+        scan = _Scan(self.items)
         for count, line in lines:
-            start = 0
             # Most input is one object on each line, which needs no tokens.
-            if not depth and (plain := line.strip(_BLANK)) and _is_whole(plain):
+            if not scan.depth and (plain := line.strip(_BLANK)) and _is_whole(plain):
                 yield count, plain
                 continue
-            for token in _TOKEN.finditer(line):
-                sign = token[0]
-                if sign in b"[{":
-                    depth += 1
-                    if depth == 1 and sign == b"[" and self.items:
-                        # The array itself is left out: its items are values at depth 1.
-                        base, start = 1, token.end()
-                    # Worked example, ``[{"a": 1},`` with ``items``: the array's bracket sets ``base`` to 1, and the
-                    # brace at depth 2 begins a value. Without ``items`` the base stays 0, and the bracket itself would
-                    # begin one.
-                    elif depth == base + 1:
-                        begun, start = count, token.start()
-                elif sign in b"]}":
-                    depth -= 1
-                    if depth == base and (parts or start <= token.start()) and begun:
-                        yield begun, b"".join(parts) + line[start : token.end()]
-                        parts, size, begun, start = [], 0, 0, token.end()
-                    elif depth <= 0:
-                        depth, base, start = 0, 0, token.end()
-            if begun:
-                size += len(line) - start
-                if size > self.limit:
-                    raise ValueError(f"a value that begins on line {begun} has more than {self.limit} bytes")
-                parts.append(line[start:])
-            # A number or text between values, which the caller refuses with its line.
-            elif not depth and line[start:].strip(_BLANK):
-                yield count, line[start:].strip(_BLANK)
-        if begun or depth:
-            raise ValueError(f"the value that begins on line {begun or 1} has no end")
+            yield from scan.values(count, line)
+            if scan.size > self.limit:
+                raise ValueError(f"a value that begins on line {scan.begun} has more than {self.limit} bytes")
+        if scan.depth:
+            raise ValueError(f"the value that begins on line {scan.begun or scan.array} has no end")
+
+
+@dataclass
+class _Scan:
+    """The brackets of a text: ``begun`` is the first line of the value that is open, ``array`` that of its array.
+
+    Worked example, ``[{"a": 1}, 5]`` with ``items``: the array's bracket sets ``base`` to 1, the brace at depth 2
+    begins a value, and ``5`` is between values, as nothing is open but the array. Without ``items`` the base stays 0,
+    and the bracket itself begins a value.
+    """
+
+    items: bool
+    depth: int = 0
+    base: int = 0
+    begun: int = 0
+    array: int = 0
+    size: int = 0
+    parts: list[bytes] = field(default_factory=list)
+
+    def values(self, count: int, line: bytes) -> Iterator[tuple[int, bytes]]:
+        """(first line, text) of the values that end in a line, and of what stands between them."""
+        start = 0
+        for token in _TOKEN.finditer(line):
+            sign = token[0]
+            if sign in b"[{":
+                self.depth += 1
+                if not self.begun:
+                    yield from _between(count, line[start : token.start()])
+                    start = self._open(count, sign, token)
+            elif sign in b"]}" and self.begun:
+                self.depth -= 1
+                if self.depth == self.base:
+                    yield self.begun, b"".join(self.parts) + line[start : token.end()]
+                    self.parts, self.size, self.begun, start = [], 0, 0, token.end()
+            elif sign == b"]" and self.base:
+                yield from _between(count, line[start : token.start()])
+                self.depth, self.base, start = 0, 0, token.end()
+        if not self.begun:
+            yield from _between(count, line[start:])
+            return
+        self.size += len(line) - start
+        self.parts.append(line[start:])
+
+    def _open(self, count: int, sign: bytes, token: re.Match[bytes]) -> int:
+        """Where the text of a value begins, or the first item of an array."""
+        if self.items and self.depth == 1 and sign == b"[":
+            self.base, self.array = 1, count
+            return token.end()
+        self.begun = count
+        return token.start()
+
+
+def _between(count: int, text: bytes) -> Iterator[tuple[int, bytes]]:
+    """A number, text or bracket between values, if there is any."""
+    if rest := text.strip(_BETWEEN):
+        yield count, rest
 
 
 def has_value(text: bytes) -> bool:

@@ -11,7 +11,7 @@ from typing import Any, Final
 import numpy as np
 
 from streamgauge.formats.batches import FEW, TERMS, ElementBatch, NumberedTerms, Numbers, Taken
-from streamgauge.formats.lines import Advance, Unsaid, are_canonical, decode_rows, terms_of
+from streamgauge.formats.lines import Advance, Unsaid, are_canonical, decode_rows, only_advances, terms_of
 from streamgauge.model.element import StreamElement
 from streamgauge.model.terms import Term
 
@@ -43,6 +43,8 @@ class LineColumns:
             return None
         advances: list[Any] = [row.advance for row in rows]
         advanced = [at for at, time in enumerate(advances) if time is not None]
+        if not all(only_advances(rows[at]) for at in advanced):
+            return None
         elements = [row for row in rows if row.advance is None] if advanced else rows
         times: list[Any] = [row.t for row in elements]
         numbers: list[Any] = [row.n for row in elements]

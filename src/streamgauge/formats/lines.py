@@ -104,6 +104,11 @@ _lines = msgspec.json.Decoder(JsonLine).decode_lines
 _known_lines = msgspec.json.Decoder(_KnownLine).decode_lines
 
 
+def only_advances(row: JsonLine) -> bool:
+    """Whether a line with an advance has nothing else: it could not be an element too."""
+    return row.t is None and row.n is None and row.until is None and not (row.stream or row.add or row.remove)
+
+
 def decode_rows(lines: bytes, known: bool) -> list[JsonLine] | None:
     """The fields of several lines; ``None`` if one is empty or invalid.
 
@@ -143,11 +148,13 @@ def decode_input(line: bytes | str, unsaid: Unsaid | None = None) -> Input:
         read = _line(line) if unsaid is None else _known_line(line)
     except (msgspec.MsgspecError, UnicodeError, RecursionError):
         return _decoded(line, unsaid)
-    if read.advance is not None:
+    if read.advance is not None and only_advances(read):
         return Advance(read.advance)
     at, until = read.t, read.until
     # Everything unusual takes the slow way, whose errors name the field.
-    if at is None or read.n is None or read.stream is None or (until is not None and until <= at):
+    if read.advance is not None or at is None or read.n is None or read.stream is None:
+        return _decoded(line, unsaid)
+    if until is not None and until <= at:
         return _decoded(line, unsaid)
     return StreamElement(read.stream, at, read.n, _triples(read.add, "add"), _triples(read.remove, "remove"), until)
 
@@ -163,6 +170,8 @@ def _decoded(line: bytes | str, unsaid: Unsaid | None) -> Input:
     if unsaid is not None and (unknown := [name for name in data if name not in FIELDS]):
         raise LineError(f"field {unknown[0]} is unknown: {offered(unknown[0], FIELDS)}")
     if "advance" in data:
+        if beside := [name for name in FIELDS if name != "advance" and data.get(name) not in (None, "")]:
+            raise LineError(f"field {beside[0]} beside advance: an element and an advance are two lines")
         return Advance(_whole(data, "advance"))
     if unsaid is not None:
         present = {name: value for name, value in data.items() if value is not None}

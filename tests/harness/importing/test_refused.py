@@ -57,6 +57,41 @@ def test_an_element_that_no_stream_table_holds(tmp_path, command, line, sentence
     assert not made
 
 
+@pytest.mark.parametrize(
+    ("text", "place"),
+    [
+        ('{"timestamp": 5000, "timestamp": 9000, "head": {"vars": ["s"]}, "results": {"bindings": []}}', ""),
+        ('{"timestamp": 5000, "head": {"vars": ["s"]}, "results": {"bindings": [], "bindings": []}}', ""),
+        ('{"timestamp": 1, "head": {"vars": []}, "results": {"bindings": []}}\n{"head": {"vars": [], "vars": []}}',
+         ", line 2"),
+    ],
+)  # fmt: skip
+def test_a_member_that_occurs_twice(tmp_path, command, text, place):
+    (tmp_path / "query.rq").write_text(QUERY)
+    (tmp_path / "stream.jsonl").write_text(f"{json.dumps(GOOD)}\n")
+    (tmp_path / "answers.json").write_text(text)
+    code, _, err = command("import", tmp_path / "answers.json", "--query", tmp_path / "query.rq", "--semantics",
+                           "rspql", "--format", "sparql-json", "--stream", tmp_path / "stream.jsonl",
+                           "--out", tmp_path / "out")  # fmt: skip
+    assert code == 2
+    assert f"answers.json{place}: the member '" in " ".join(err.split())
+    assert "occurs twice in one object" in " ".join(err.split())
+
+
+def test_a_separator_of_lines_in_a_text_does_not_cut_a_recording(tmp_path, command):
+    (tmp_path / "query.rq").write_text(QUERY)
+    (tmp_path / "stream.jsonl").write_text(f"{json.dumps(GOOD)}\n")
+    binding = {"s": {"type": "literal", "value": "a\u2028b\x85"}, "o": {"type": "literal", "value": "\x0c"}}
+    lines = [
+        {"timestamp": time, "head": {"vars": ["s", "o"]}, "results": {"bindings": [binding]}} for time in (5000, 10000)
+    ]
+    text = "\r\n".join(json.dumps(line, ensure_ascii=False) for line in lines)
+    (tmp_path / "answers.json").write_text(text, encoding="utf-8", newline="")
+    code, _, err = command("import", tmp_path / "answers.json", "--query", tmp_path / "query.rq", "--semantics",
+                           "rspql", "--stream", tmp_path / "stream.jsonl", "--out", tmp_path / "out")  # fmt: skip
+    assert code == 0, err
+
+
 def test_several_triples_on_lines_of_their_own_are_taken(tmp_path, command):
     add = '<urn:a> <urn:p> "x y" .\n<urn:c> <urn:p> <urn:d> .\n<urn:c> <urn:p> "a . b"@en .\n'
     (code, _, _), made = refused(tmp_path, command, {"add": add})

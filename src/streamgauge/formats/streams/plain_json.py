@@ -13,7 +13,7 @@ from typing import IO, Any, Final
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.documents import FormatError
 from streamgauge.formats.instants import DATES, InstantError, Instants, TimeFormError, from_pattern
-from streamgauge.formats.json_values import JsonNumber, JsonPath, JsonText, json_path, json_value
+from streamgauge.formats.json_values import JsonNumber, JsonPath, JsonText, json_path, json_value, shown
 from streamgauge.formats.streams.csvw import (
     TableColumn,
     TableMapping,
@@ -129,7 +129,7 @@ class JsonRows:
         for row in rows:
             for data in row if isinstance(row, list) else (row,):
                 if not isinstance(data, dict):
-                    raise ValueError(f"{str(data)[:60]!r} is not an object: an element is an object of JSON")
+                    raise ValueError(f"{shown(data)} is not an object: an element is an object of JSON")
                 yield data
 
     def _item(
@@ -235,6 +235,8 @@ class JsonRows:
         name = self._named or (column.titles[0] if column is not None and column.titles else self._guess(row))
         path = self._path(name, row)
         times = [value for value in path.values(message if path.root else row) if value is not None]
+        if not times and name in row:
+            raise ValueError(f"{name} is null: an element needs its time")
         if len(times) != 1:
             what = "no time" if not times else f"{len(times)} times"
             known = offered(name, row) if not times else "an element has one"
@@ -243,7 +245,7 @@ class JsonRows:
         if isinstance(value, JsonNumber):
             return self._instants.of_number(value, where)
         if not isinstance(value, str):
-            raise ValueError(f"{name} is {_text(value)[:60]}: expected a number or a string")
+            raise ValueError(f"{name} is {shown(value)}: expected a number or a string, or the path to one")
         if column is not None and column.datatype.pattern is not None:
             return self._instants.of_moment(from_pattern(value, column.datatype.pattern), value, where)
         return self._instants.of_text(value.strip(), where)
@@ -261,6 +263,8 @@ class JsonRows:
         names = [name for name in row if name.rpartition(":")[2].lower() in _TIMES]
         if len(names) == 1:
             return names[0]
+        if not row:
+            raise ValueError("an object without members: an element needs at least its time")
         raise ValueError(
             f"{len(names) or 'no'} members look like the time: name the one that has it with --time-property, of "
             + ", ".join(row)

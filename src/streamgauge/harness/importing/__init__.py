@@ -15,6 +15,7 @@ from pkgutil import iter_modules
 from shutil import rmtree
 from typing import Any, Protocol, TypeAlias, cast
 
+from streamgauge.formats.bounds import BoundError, unique_members
 from streamgauge.formats.files import made_folder, overwrite, stage
 from streamgauge.formats.manifest import commit
 from streamgauge.formats.places import Place, local
@@ -187,11 +188,13 @@ def by_answers(
 def read_json(path: Path) -> Any:
     """The JSON in a file; ForeignError names file, line and column."""
     try:
-        return json.loads(read_text(path))
+        return json.loads(read_text(path), object_pairs_hook=unique_members)
     except json.JSONDecodeError as error:
         raise ForeignError(f"{path}, line {error.lineno}, column {error.colno}: not JSON") from error
     except RecursionError as error:
         raise ForeignError(f"{path}: this JSON is nested too deeply to be read") from error
+    except BoundError as error:
+        raise ForeignError(f"{path}: {error}") from error
 
 
 def read_text(path: Path) -> str:

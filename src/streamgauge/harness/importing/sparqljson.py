@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+from streamgauge.formats.bounds import BoundError, unique_members
 from streamgauge.harness.importing import (
     NS,
     AnswerTimes,
@@ -59,7 +60,7 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
     """Each document with its place: ``file``, ``file, line 3`` or ``file: [2]``."""
     text = read_text(path)
     try:
-        whole = json.loads(text)
+        whole = _loads(text)
     except json.JSONDecodeError as error:
         # Several documents, one per line, fail with this error at the second line.
         if error.msg != "Extra data":
@@ -68,19 +69,28 @@ def _documents(path: Path) -> Iterator[tuple[str, Any]]:
         return
     except RecursionError as error:
         raise ForeignError(f"{path}: this JSON is nested too deeply to be read") from error
+    except BoundError as error:
+        raise ForeignError(f"{path}: {error}") from error
     if isinstance(whole, list):
         yield from ((f"{path}: [{i}]", document) for i, document in enumerate(whole))
     else:
         yield str(path), whole
 
 
+def _loads(text: str) -> Any:
+    return json.loads(text, object_pairs_hook=unique_members)
+
+
 def _by_line(path: Path, text: str) -> Iterator[tuple[str, Any]]:
-    for number, line in enumerate(text.splitlines(), 1):
+    # Not ``splitlines``, which also cuts at signs that a text of JSON may have in it, such as U+2028.
+    for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             try:
-                yield f"{path}, line {number}", json.loads(line)
+                yield f"{path}, line {number}", _loads(line)
             except json.JSONDecodeError as error:
                 raise ForeignError(f"{path}, line {number}, column {error.colno}: not JSON: {error.msg}") from error
+            except BoundError as error:
+                raise ForeignError(f"{path}, line {number}: {error}") from error
 
 
 def _answer(where: str, document: Any, times: AnswerTimes) -> Answer:
