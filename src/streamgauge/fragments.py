@@ -14,12 +14,6 @@ from streamgauge.servers.fragments.live_queries import RefusedQueryError
 from streamgauge.servers.fragments.live_queries.poll_loop import Event, Failed, Fresh, GaveUpError, Listening, Polling
 from streamgauge.servers.fragments.live_queries.watch import UnknownPlanError, UnpushedPlanError, watch
 
-Limits = ClientLimits
-"""The name of before of ``ClientLimits``."""
-
-Web = CachingHttpClient
-"""The name of before of ``CachingHttpClient``."""
-
 __all__ = [
     "VOCABULARIES",
     "Border",
@@ -30,7 +24,6 @@ __all__ = [
     "Fresh",
     "GaveUpError",
     "Label",
-    "Limits",
     "LinkedDataError",
     "Listening",
     "Polling",
@@ -40,7 +33,6 @@ __all__ = [
     "UnknownPlanError",
     "UnpushedPlanError",
     "Var",
-    "Web",
     "guarded_client",
     "open_source",
     "solve",

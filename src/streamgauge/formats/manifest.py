@@ -1,7 +1,7 @@
 """Manifests: the ordered parts of a table with their rows, ranges and digests, written when the table is complete.
 
 A table is a Parquet file, or a folder of part files. A folder's manifest is its file ``_manifest.json``, which Parquet
-readers skip. The digest of a part is its seal (``seals``). For a table without a manifest, from an older release or
+readers skip. The digest of a part is its seal (``seals``). For a table without a manifest, written by
 another program, and for parts that were added later, entries are derived from the footers of the files.
 
 Worked example: Spark wrote ``part-00000`` with the sequence numbers 5 to 9 and ``part-00001`` with 0 to 4. The manifest

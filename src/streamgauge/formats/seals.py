@@ -10,7 +10,7 @@ P, ``SGSEAL01``, SHA-256 of P F N PAR1, F, N, ``PAR1``.
 Files in foreign formats (N-Triples, SPARQL, lines of JSON) have their digests beside them, in the format of
 ``sha256sum``: those of a folder in its file ``SHA256SUMS``, that of a file in ``NAME.sha256``.
 
-A file without a seal was written by another program or an older release, and is not checked.
+A file without a seal was written by another program, and is not checked.
 """
 
 import json

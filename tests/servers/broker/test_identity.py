@@ -125,42 +125,6 @@ def test_a_token_is_not_in_the_journal(tmp_path):
     assert not [file for file in tmp_path.iterdir() if ANN.encode() in file.read_bytes()]
 
 
-OLD = """
-CREATE TABLE fact (s TEXT, p TEXT, o TEXT, PRIMARY KEY (s, p, o)) WITHOUT ROWID;
-CREATE TABLE publication (number INTEGER PRIMARY KEY, key TEXT UNIQUE);
-CREATE TABLE log (number INTEGER PRIMARY KEY, last INTEGER NOT NULL);
-CREATE TABLE channel (name TEXT PRIMARY KEY, query TEXT NOT NULL, log INTEGER NOT NULL, start INTEGER NOT NULL);
-CREATE TABLE subscriber (channel TEXT, name TEXT, acknowledged INTEGER NOT NULL, PRIMARY KEY (channel, name))
-  WITHOUT ROWID;
-CREATE TABLE entry (log INTEGER, number INTEGER, body TEXT NOT NULL, PRIMARY KEY (log, number)) WITHOUT ROWID;
-PRAGMA user_version = 2;
-INSERT INTO publication VALUES (1, NULL), (2, 'k'), (3, NULL);
-INSERT INTO log VALUES (1, 0);
-INSERT INTO channel VALUES ('c', 'SELECT * { ?x a <urn:t:Student> }', 1, 0);
-INSERT INTO subscriber VALUES ('c', 'me', 0), ('c', 'webhook:1234', 0);
-"""
-
-
-def test_a_journal_of_before_is_read_and_its_names_are_the_first_comers(tmp_path):
-    database = sqlite3.connect(tmp_path / "j")
-    database.executescript(OLD)
-    database.close()
-    made = again(tmp_path / "j")
-    assert made.publish(student(1), "k") == Receipt(2, repeated=True)
-    with pytest.raises(KeyReuseError):
-        made.publish(student(2), "k")
-    assert made.publish(student(2)) == Receipt(4)
-    made = again(tmp_path / "j", made)
-    with Client(made, ACCESS) as ask:
-        assert not ask("POST", "/publish", content=OTHER, headers=by(BOB, "k")).json()["repeated"]
-        assert ask("PUT", f"{ME}?acknowledged=1", headers=by(BOB)).status_code == 204
-        assert ask("PUT", f"{ME}?acknowledged=2", headers=by(ANN)).status_code == 403
-        assert ask("PUT", "/channels/c/subscribers/webhook:1234", headers=by(ANN)).status_code == 403
-    made = again(tmp_path / "j")
-    assert made.channel("c").owners["me"] == identity(BOB)
-    made.close()
-
-
 def test_a_journal_of_another_version_is_refused(tmp_path):
     with closing(sqlite3.connect(tmp_path / "j")) as database:
         database.executescript("CREATE TABLE fact (s TEXT); PRAGMA user_version = 1;")

@@ -434,8 +434,6 @@ def claim(job: Job) -> int:
         write_json(file, data | {"started": started, "reason": job.reason})
         return started
     known = read_json(file, "streamgauge stream", VERSION)
-    for name, value in (("latency", MICRO_BATCHES), ("moves", str(False))):  # older checkpoints lack these
-        known.setdefault(name, value)
     differing = sorted(name for name in identity if known[name] != data[name])
     if differing:
         raise CheckpointError(

@@ -115,23 +115,19 @@ class SealedDatabase:
         if new:
             run("BEGIN IMMEDIATE")
             self.schema.create(self._database)
-        elif version == self.schema.before:
-            assert self.schema.upgrade is not None
-            self.schema.upgrade(self._path, self._database)
-        if new or version == self.schema.before:
             self._begin()
         else:
             self._resume(checked(self.schema, self._path, self._database, before), before)
 
     def _refuse_version(self, version: int, *, new: bool, begun: bool) -> None:
-        """JournalError for an unsupported version, or an older one where the witness shows that a newer existed."""
+        """JournalError for an unsupported version; the witness shows whether it is damage."""
         schema, path = self.schema, self._path
         if begun and version != schema.version:
             raise JournalError(
                 f"{path}: damaged: page 1 or the log: its version is {version} and that of the journal that was kept"
                 f" here is {schema.version}: {schema.advice(path)}; to begin anew remove {mark_of(path).name} too"
             )
-        if not new and version not in (schema.before, schema.version):
+        if not new and version != schema.version:
             raise JournalError(f"{path}: its version is {version}, this reads {schema.version}: name another file")
 
     def _begin(self) -> None:

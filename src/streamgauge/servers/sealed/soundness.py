@@ -35,8 +35,7 @@ class Schema:
     """The tables of a kind of journal, each with a column ``sum``: the checksum of the columns before it.
 
     The table ``newest`` has one row: a number, its checksum, and the seal of all rows. ``keys`` gives the order of rows
-    for tables without rowid. ``advice`` returns the remedy for a damaged file. ``upgrade`` converts a journal of the
-    version ``before`` and leaves the transaction open.
+    for tables without rowid. ``advice`` returns the remedy for a damaged file.
     """
 
     version: int
@@ -45,8 +44,6 @@ class Schema:
     advice: Callable[[Path], str]
     indexes: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, str] = field(default_factory=dict)
-    before: int | None = None
-    upgrade: Callable[[Path, sqlite3.Connection], None] | None = None
 
     @property
     def statements(self) -> dict[str, str]:
