@@ -32,13 +32,21 @@ _LIKE_DATES: Final = DATES | {
 _DATE: Final = re.compile(
     r"(\d{4})-(\d\d)-(\d\d)"
     r"(?:[T ](\d\d):(\d\d)(?::(\d\d)(?:[.,](\d+))?)?)?"
-    r"\s?(Z|z|[+-]\d\d:?\d\d)?"
+    r"\s?(Z|z|UTC|GMT|[+-]\d\d(?::?\d\d)?)?",
+    re.ASCII,
 )
+"""Dates as programs write them: also the offset in hours of PostgreSQL and DuckDB, and UTC of BigQuery."""
 _PLAIN: Final = re.compile(
-    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{3}|\.[0-9]{6})?(?:Z|[+-][0-9]{2}:[0-9]{2})?"
+    r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}(?:\.[0-9]{3}|\.[0-9]{6})?(?:Z|[+-](?:0[0-9]|1[0-3]):[0-5][0-9])?"
 )
 """The common form of times, which ``datetime.fromisoformat`` parses five times as fast as ``_DATE``."""
-_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?")
+_FAR: Final = re.compile(r"(?:-[0-9]{4,}|[0-9]{5,})-[0-9]{2}-[0-9]{2}")
+_NUMBER: Final = re.compile(r"[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?", re.ASCII)
+_COMPACT: Final = re.compile(
+    r"(?:19|20)\d\d(?:0[1-9]|1[0-2])(?:0[1-9]|[12]\d|3[01])(?:(?:[01]\d|2[0-3])[0-5]\d(?:[0-5]\d(?:\d{3})?)?)?(?:\.0*)?",
+    re.ASCII,
+)
+"""Numbers that are read as dates by people: 20260301, 202603010800 and so on."""
 _EPOCH: Final = datetime(1970, 1, 1)
 _EPOCH_UTC: Final = datetime(1970, 1, 1, tzinfo=UTC)
 _MS: Final = timedelta(milliseconds=1)
@@ -51,6 +59,9 @@ _MAGNITUDES: Final = {
     "ns": (Decimal("1e18"), Decimal("1e19")),
 }
 """Ranges of numbers that are plausible times in that unit, and implausible ones in ms."""
+
+_RELATIVE: Final = Decimal("1e9")
+"""Numbers below it count from some beginning, as a logger's seconds do."""
 
 _UNIT_NAMES: Final = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
 
@@ -85,6 +96,9 @@ class Instants:
     _seen: dict[bool, str] = field(default_factory=dict)
     _last: int | None = None
     _folded: bool = False
+    _assumed: str | None = None
+    """The unit that the first number suggested, if none is stated."""
+    _doubted: bool = False
 
     def __post_init__(self) -> None:
         """Refuse an unknown unit, zone or fold."""
@@ -172,24 +186,48 @@ class Instants:
         except InvalidOperation:
             raise InstantError(f"{text[:80]} is not a time: a number is expected") from None
         if not value.is_finite() or abs(value) > _LARGEST:
-            raise InstantError(
-                f"{text[:80]} is not a time: it is beyond 64 bits of ms (time_in is {self.unit or 'ms'})"
-            )
+            unit = self._assumed or self.unit or "ms"
+            raise InstantError(f"{text[:80]} is not a time: it is beyond 64 bits of ms (time_in is {unit})")
         # In Decimal: a double has no exact nanoseconds of today, which need 61 bits.
-        return int(value.to_integral_value(ROUND_HALF_EVEN))
+        whole = int(value.to_integral_value(ROUND_HALF_EVEN))
+        if self._assumed is not None:
+            self._doubt(number, whole, text, place)
+        return whole
 
     def _guessed(self, number: Decimal, text: str, place: object) -> Decimal:
         """The unit of a source without a stated one, by its first number, which is of 2001 to 5138 in that unit.
 
         Worked example: 1772352000 would be in January 1970 as ms, and is 1 March 2026 as seconds.
         """
-        size = abs(number)
-        unit = next((unit for unit, (least, upper) in _MAGNITUDES.items() if least <= size < upper), "ms")
-        self._scale = UNITS[unit]
-        if unit != "ms":
-            self.unit = unit
-            self.note(f"{place}: {text} is read as {_UNIT_NAMES[unit]} since 1970 (--time-in ms changes that)")
+        if _COMPACT.fullmatch(text):
+            raise TimeFormError(
+                f"{text} is a number or a date without signs: name the unit of numbers, as by --time-in ms, or write "
+                f"the date as {text[:4]}-{text[4:6]}-{text[6:8]}"
+            )
+        self._assumed = _likely_unit(number) or "ms"
+        self._scale = UNITS[self._assumed]
+        if self._assumed != "ms":
+            self.note(f"{place}: {text} is read as {_UNIT_NAMES[self._assumed]} since 1970 (--time-in ms changes that)")
         return self._scale
+
+    def _doubt(self, number: Decimal, whole: int, text: str, place: object) -> None:
+        """Note once a number that the assumed unit does not suit; InstantError for one that is centuries ahead in it.
+
+        Worked example: 1772352000 after 0 was meant as seconds, and so was 0.25, which would be rounded to 0 ms.
+        """
+        if self._assumed != "ms":
+            unit = str(self._assumed)
+            if abs(number) >= _MAGNITUDES[unit][1]:
+                raise InstantError(
+                    f"{text[:80]} is not a time in {_UNIT_NAMES[unit]}, which the first number suggested: name the "
+                    "unit, as by --time-in ms"
+                )
+        elif not self._doubted:
+            likely = _likely_unit(number)
+            self._doubted = likely is not None or (whole != number and abs(number) < _RELATIVE)
+            if self._doubted:
+                rounded = "" if likely else ", rounded"
+                self.note(f"{place}: {text} is read as ms since 1970{rounded} (--time-in {likely or 's'} changes that)")
 
     def _look(self, zoned: bool, text: str, place: object) -> None:
         """Note once that times without a zone are read as UTC; refuse them beside times with one."""
@@ -206,6 +244,12 @@ class Instants:
             self.note(f"{place}: {text} has no zone: such times are read as UTC (--time-zone changes that)")
 
 
+def _likely_unit(number: Decimal) -> str | None:
+    """The unit other than ms in which a number is a time of 2001 to 5138, if any."""
+    size = abs(number)
+    return next((unit for unit, (least, upper) in _MAGNITUDES.items() if least <= size < upper), None)
+
+
 def _milliseconds(since: timedelta) -> int:
     """The ms of the time since 1970, rounded half to even."""
     whole, rest = divmod(since, _MS)
@@ -220,6 +264,8 @@ def read_moment(text: str) -> datetime:
         except ValueError:
             pass  # the parts below tell which is invalid, and 24:00:00 is 00:00:00 of the next day
     match = _DATE.fullmatch(text)
+    if match is None and _FAR.match(text):
+        raise InstantError(f"{text[:80]!r} is not a time: only years from 0001 to 9999 are read")
     if match is None:
         raise TimeFormError(
             f"{text[:80]!r} is not a time: a date with a time as 2026-03-01T08:00:00Z, a date or a number is expected"
@@ -248,7 +294,7 @@ def read_zone(text: str) -> tzinfo:
     """``Z``, ``UTC``, an offset as ``+01:00``, or a name as ``Europe/Vienna``; InstantError."""
     if text.upper() in ("Z", "UTC"):
         return UTC
-    if re.fullmatch(r"[+-]\d\d:?\d\d", text):
+    if re.fullmatch(r"[+-][0-9]{2}:?[0-9]{2}", text):
         return _offset(text)
     try:
         return ZoneInfo(text)
@@ -304,8 +350,10 @@ def date_time(at: int) -> Term:
 
 
 def _offset(text: str) -> tzinfo:
-    if text in "Zz":
+    """The zone of Z, UTC, GMT or an offset: +0530, +05:30 or +05; InstantError beyond 14 hours, as in XML Schema."""
+    if not text.startswith(("+", "-")):
         return UTC
-    # From both ends, as the colon is optional: +0530 and +05:30.
-    minutes = int(text[1:3]) * 60 + int(text[-2:])
-    return timezone(timedelta(minutes=-minutes if text[0] == "-" else minutes))
+    hours, minutes = int(text[1:3]), int(text[3:].lstrip(":") or 0)
+    if minutes > 59 or hours * 60 + minutes > 14 * 60:
+        raise InstantError(f"the offset {text} is out of range: 14:00 is the largest, 59 the most minutes")
+    return timezone(timedelta(hours=hours, minutes=minutes) * (-1 if text[0] == "-" else 1))

@@ -15,6 +15,7 @@ from typing import Any, Final
 from urllib.parse import quote, urljoin
 
 from streamgauge.formats.bounds import read_json
+from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.charsets import CharsetError, check_charset
 from streamgauge.formats.documents import FormatError
 from streamgauge.formats.instants import DATES, NUMBERS, InstantError, from_pattern, iso, read_moment, strptime_pattern
@@ -36,11 +37,14 @@ _DIALECT: Final = frozenset(
 # Names of datatypes that the vocabulary has beside those of XML Schema (Metadata Vocabulary, 5.11.1).
 _ALIASES: Final = {"number": "double", "datetime": "dateTime", "any": "string", "binary": "base64Binary"}
 _LEXICAL: Final = {
-    "integer": re.compile(r"[+-]?\d+"),
-    "decimal": re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)"),
-    "double": re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?INF|NaN"),
+    "integer": re.compile(r"[+-]?\d+", re.ASCII),
+    "decimal": re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)", re.ASCII),
+    "double": re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?INF|NaN", re.ASCII),
 }
-_ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?")
+_ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_DAY: Final = re.compile(r"\d{4}-\d\d-\d\d(Z|[+-]\d\d:\d\d)?", re.ASCII)
+_TRUTH: Final = {text: word for word in ("true", "false") for text in (word, word.title(), word.upper())}
+"""As RDF, Python and Excel write booleans."""
 _VARIABLE: Final = re.compile(r"\{([+#]?)([^{}]+)\}")
 
 
@@ -157,21 +161,34 @@ def cell_term(text: str, column: TableColumn) -> Term:
 
 def guessed_term(text: str) -> Term:
     """The term that a cell's text suggests: a boolean, a number, an IRI, a dateTime, a date, else a string."""
-    if text in ("true", "false"):
-        return f'"{text}"^^<{XSD}boolean>'
+    if text in _TRUTH:
+        return f'"{_TRUTH[text]}"^^<{XSD}boolean>'
     for name, form in _LEXICAL.items():
         # These two are numbers of xsd:double, but words in most tables.
         if form.fullmatch(text) and text not in ("INF", "NaN"):
             return f'"{text}"^^<{XSD}{name}>'
-    if re.fullmatch(r"https?://[^\x00-\x20<>\"{}|^`\\]+", text):
-        return f"<{text}>"
-    if re.fullmatch(r"\d{4}-\d\d-\d\d[T ].*", text):
-        try:
-            moment = read_moment(text)
-            return f'"{text if _ISO.fullmatch(text) else iso(moment)}"^^<{XSD}dateTime>'
-        except InstantError:
-            return quoted(text)
-    return f'"{text}"^^<{XSD}date>' if re.fullmatch(r"\d{4}-\d\d-\d\d", text) else quoted(text)
+    if text.startswith(("http://", "https://")):
+        return _guessed_iri(text)
+    return _guessed_date(text) if text[4:5] == "-" else quoted(text)
+
+
+def _guessed_iri(text: str) -> Term:
+    """An IRI, or a string if a sign in it is not allowed in one."""
+    try:
+        return to_term(parse_term(f"<{text}>"))
+    except ValueError:
+        return quoted(text)
+
+
+def _guessed_date(text: str) -> Term:
+    """A dateTime or date of the calendar, else a string: 2026-02-30 is not a date."""
+    try:
+        moment = read_moment(text)
+    except InstantError:
+        return quoted(text)
+    if ":" not in text[:14]:
+        return f'"{text}"^^<{XSD}date>' if _DAY.fullmatch(text) else quoted(text)
+    return f'"{text if _ISO.fullmatch(text) else iso(moment)}"^^<{XSD}dateTime>'
 
 
 def _lexical(text: str, kind: ColumnDatatype) -> str:
