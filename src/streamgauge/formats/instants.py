@@ -66,6 +66,13 @@ _RELATIVE: Final = Decimal("1e9")
 _UNIT_NAMES: Final = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
 
 
+_DATED: Final = re.compile(
+    r"(?:.*[^0-9])?(?:19|20)[0-9]{2}([-_./]?)(?:0[1-9]|1[0-2])\1(?:0[1-9]|[12][0-9]|3[01])"
+    r"(?:[Tt_ -]?[0-9]{2}[-:_.hH]?[0-9]{2}(?:[-:_.mM]?[0-9]{2}(?:[.,][0-9]+)?)?)?",
+    re.DOTALL,
+)
+
+
 class InstantError(ValueError):
     """Text that is not a time, or a time in an unknown zone; the sentence says what to do."""
 
@@ -288,6 +295,11 @@ def read_moment(text: str) -> datetime:
         return moment + timedelta(days=1) if late else moment
     except (ValueError, OverflowError) as error:
         raise InstantError(f"{text[:80]!r} is not a time: {error}") from error
+
+
+def ends_in_date(name: str) -> bool:
+    """Whether the digits that end a name are those of a date: of ``g/2026-03-01``, ``log_20260301T0800``."""
+    return _DATED.fullmatch(name) is not None
 
 
 def read_zone(text: str) -> tzinfo:

@@ -177,6 +177,7 @@ _IRI = re.compile(
 )
 """IRIs that are certainly valid; the parser decides about all others."""
 _KNOWN_LIMIT = 100_000
+_LARGEST: Final = 2**63 - 1
 
 
 def checked(element: StreamElement) -> StreamElement:
@@ -287,6 +288,8 @@ class Numbering:
         return True
 
     def _check(self, place: object, time: int) -> None:
+        if not -_LARGEST - 1 <= time <= _LARGEST:
+            raise FormatError(f"{place}: the time {time} is beyond 64 bits of ms")
         last = self._last
         if self._reading.lateness is None and last is not None and time < last:
             raise FormatError(f"{place}: time goes back from {last} to {time} ms: declare a lateness bound or sort")

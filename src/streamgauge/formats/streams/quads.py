@@ -18,7 +18,7 @@ import pyoxigraph as ox
 from streamgauge.formats.bounds import BoundError, check_turtle
 from streamgauge.formats.canonical import to_triple, value_text
 from streamgauge.formats.documents import FormatError
-from streamgauge.formats.instants import InstantError
+from streamgauge.formats.instants import InstantError, ends_in_date
 from streamgauge.formats.line_versions import without_versions
 from streamgauge.formats.streams.format import (
     Decode,
@@ -320,6 +320,11 @@ def _named(place: str, graph: Term, stated: TimeProperty | None = None) -> int:
         what = f"graph {graph[:120]} has" if graph else "a triple outside any named graph has"
         raise FormatError(
             f"{place}: {what} no time: state hasTimestamp or end the graph's IRI with the ms (docs/own-data.md)"
+        )
+    if ends_in_date(graph[1:-1]):
+        raise FormatError(
+            f"{place}: graph {graph[:120]} ends in a date, not in ms: state its time by a property, which "
+            "--time-property names"
         )
     return int(match[1])
 

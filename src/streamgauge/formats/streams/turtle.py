@@ -11,6 +11,7 @@ import pyoxigraph as ox
 
 from streamgauge.formats.codings import ENDINGS
 from streamgauge.formats.documents import Document, FormatError, suffix_of
+from streamgauge.formats.instants import ends_in_date
 from streamgauge.formats.streams.format import Format, Item, Reading, Refuse, Relabel, Whole
 from streamgauge.formats.streams.format import number as number_elements
 from streamgauge.formats.streams.observations import moment_property, timed_as, untimed
@@ -69,6 +70,11 @@ def _number(document: Document, whole: Whole, reading: Reading) -> int:
     if digits is None:
         numbered = "its name has no number for its time, as in data_07.ttl"
         raise FormatError(f"{document.place}: {numbered}, and {untimed(whole, reading, ox.RdfFormat.TURTLE)}")
+    if ends_in_date(stem[: digits.end()]):
+        raise FormatError(
+            f"{document.place}: its name ends in a date, not in a number as in data_07.ttl, which counts intervals of "
+            f"{reading.interval} ms: state times in the files (--time-property), or number them"
+        )
     return int(digits[1])
 
 
