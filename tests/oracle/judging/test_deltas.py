@@ -16,6 +16,7 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import ContentChange, as_sets, definition, received
 from streamgauge.oracle.judging.deltas import Beside, by_changes, countable
 from streamgauge.oracle.judging.oracle import JudgingRules, RowScores, decide
+from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import expected
 from tests.notation import STREAM, stream
@@ -160,8 +161,8 @@ def test_both_sides_show_the_rows_that_only_they_have():
     """b in common, a lost, c twice for nothing."""
     beside = Beside([{("a",): 1, ("b",): 1}], [{("b",): 1, ("c",): 2}])
     assert (beside.common(0, 0), beside.similarity(0, 0)) == (1, 1 / 4)
-    assert beside.witnesses(0, 0, 9) == ((("a",),), (("c",), ("c",)))
-    assert beside.witnesses(0, 0, 1) == ((("a",),), (("c",),))
+    assert beside.overlap(0, 0, 9) == Overlap(1, (("a",),), (("c",), ("c",)))
+    assert beside.overlap(0, 0, 1) == Overlap(1, (("a",),), (("c",),))
     assert beside.rows(0, 0, 9) == (("a",), ("b",))
     assert beside.rows(1, 0, 2) == (("b",), ("c",))
 

@@ -10,7 +10,6 @@ evaluator's own where the query may have several legal ones.
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import accumulate, islice
 
 from streamgauge.model.algebra import Select, Slice
@@ -24,14 +23,12 @@ from streamgauge.model.verdict import WindowVerdict
 from streamgauge.oracle.expected.reports import ContentChange, ExpectChanges, Net, received, sent
 from streamgauge.oracle.judging.align import align
 from streamgauge.oracle.judging.compare import similarity
-from streamgauge.oracle.judging.metrics import DueTime, Unit, due_time, judge, ratio
+from streamgauge.oracle.judging.metrics import DueTime, Unit, due_time, judge
 from streamgauge.oracle.judging.oracle import JudgedWindow, JudgingRules, RowScores, Score, Scored, in_columns
 from streamgauge.oracle.judging.units import may_be_open
 from streamgauge.oracle.worlds.blank_nodes import has_blanks
 from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.semantics.definition import operator
-
-_NOTHING = Overlap(0, (), ())
 
 
 def countable(query: ContinuousQuery, semantics: Semantics) -> bool:
@@ -124,13 +121,15 @@ class Beside:
         """|E and A| / |E or A| of report i and answer j."""
         return similarity(self.common(i, j), self.sizes[0][i], self.sizes[1][j])
 
-    def witnesses(self, i: int, j: int, limit: int) -> tuple[tuple[Row, ...], tuple[Row, ...]]:
-        """At most ``limit`` rows that only report i has, and at most ``limit`` that only answer j has."""
+    def overlap(self, i: int | None, j: int | None, limit: int) -> Overlap:
+        """The rows that report i and answer j share, and at most ``limit`` rows of each that the other lacks."""
+        if i is None or j is None:
+            return Overlap(0, () if i is None else self.rows(0, i, limit), () if j is None else self.rows(1, j, limit))
         self.move(i, j)
         wanted, actual = self._bags
         missing = (row for row in self._differing for _ in range(wanted[row] - actual[row]))
         surplus = (row for row in self._differing for _ in range(actual[row] - wanted[row]))
-        return tuple(islice(missing, limit)), tuple(islice(surplus, limit))
+        return Overlap(self._common, tuple(islice(missing, limit)), tuple(islice(surplus, limit)))
 
     def rows(self, side: int, place: int, limit: int) -> tuple[Row, ...]:
         """At most ``limit`` rows of the bag at a place, of the reports (side 0) or of the answers (side 1)."""
@@ -147,33 +146,10 @@ def _units(
     when: DueTime,
     witnesses: int,
 ) -> Iterator[WindowVerdict]:
-    """The scored units: due reports aligned with answers.
-
-    ``judge`` gets no rows that differ, ``_counted`` adds the counts.
-    """
+    """The scored units: due reports aligned with answers."""
     expected = [ExpectedReport(report.due, names, (), report.content) for report in reports]
     pairs = align(expected, answers, beside.similarity)
     for index, (i, j) in enumerate(pairs):
-        answer = None if j is None else answers[j]
-        plain = judge(index, Unit(None if i is None else expected[i], answer, j, _NOTHING), when, witnesses)
-        yield _counted(plain, i, j, beside, witnesses)
-
-
-def _counted(plain: WindowVerdict, i: int | None, j: int | None, beside: Beside, witnesses: int) -> WindowVerdict:
-    wanted = beside.sizes[0][i] if i is not None else 0
-    actual = beside.sizes[1][j] if j is not None else 0
-    shown = replace(plain, expected=wanted, actual=actual)
-    if i is None or j is None:
-        missing = beside.rows(0, i, witnesses) if i is not None else ()
-        surplus = beside.rows(1, j, witnesses) if j is not None else ()
-        return replace(shown, missing=missing, surplus=surplus)
-    common = beside.common(i, j)
-    missing, surplus = beside.witnesses(i, j, witnesses) if common < max(wanted, actual) else ((), ())
-    return replace(
-        shown,
-        true_positives=common,
-        precision=ratio(common, actual, wanted),
-        recall=ratio(common, wanted, actual),
-        missing=missing,
-        surplus=surplus,
-    )
+        sizes = 0 if i is None else beside.sizes[0][i], 0 if j is None else beside.sizes[1][j]
+        report, answer = None if i is None else expected[i], None if j is None else answers[j]
+        yield judge(index, Unit(report, answer, j, beside.overlap(i, j, witnesses)), when, witnesses, sizes)

@@ -13,15 +13,12 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import Borders
 from streamgauge.oracle.expected.due_table import Numbers, integers
-from streamgauge.oracle.judging.metrics import ADVANCE, DueTime, Trigger, due_time, trigger
+from streamgauge.oracle.judging.metrics import ADVANCE, MS_NS, DueTime, Trigger, due_time, trigger
 from streamgauge.semantics.arrivals import by_triple
 from streamgauge.spark.hadoop_tables import read_parquet
 
 UNKNOWN: Final = np.iinfo(np.int64).min
 """The hand-over of a report that the run does not show to be due."""
-
-_MS_NS: Final = 1_000_000
-"""Nanoseconds of a millisecond."""
 
 
 def due_times(due: Sequence[DueReport], times: Sequence[int]) -> DueTime:
@@ -117,12 +114,12 @@ def by_arrival_table(session: SparkSession, run: Run, stream: DataFrame) -> tupl
     fed = read_parquet(session, run.folder / "fed.parquet").select("sequence", "handed")
     started = run.header.started
     # Rounded up under (o, c], so that no time moves across a border (``metrics._rounded``).
-    up = 0 if run.header.semantics.borders is Borders.CLOSED_OPEN else _MS_NS - 1
+    up = 0 if run.header.semantics.borders is Borders.CLOSED_OPEN else MS_NS - 1
 
-    passed, ms = fn.col("handed") - started + up, fn.lit(_MS_NS)
+    passed, ms = fn.col("handed") - started + up, fn.lit(MS_NS)
     rounded = fn.call_function("div", passed - fn.pmod(passed, ms), ms)  # down also before the start, which div is not
     times = fed.filter(fn.col("sequence") != ADVANCE).select("sequence", rounded.alias("time"))
     (last,) = fed.agg(fn.max("handed")).first() or (None,)
-    until = ((started if last is None else last) - started + up) // _MS_NS
+    until = ((started if last is None else last) - started + up) // MS_NS
     header = replace(run.header, advanced_to=until, begin=0, factor=1.0)
     return replace(run, header=header), stream.drop("time").join(times, "sequence")

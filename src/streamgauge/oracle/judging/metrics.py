@@ -20,8 +20,11 @@ from streamgauge.semantics.arrivals import by_triple
 ADVANCE = -1
 """The sequence number of fed records that are an ``advance`` rather than an element."""
 
+DueTime = Callable[[ExpectedReport], int | None]
+"""The monotonic ns at which a report became due, ``None`` if the run does not show it."""
 
-def due_time(run: Run) -> Callable[[ExpectedReport], int | None]:
+
+def due_time(run: Run) -> DueTime:
     """The monotonic ns at which each report of this run was due.
 
     In paced runs start + (instant - begin) / factor counts; otherwise the end of handing over the element or
@@ -34,7 +37,7 @@ def due_time(run: Run) -> Callable[[ExpectedReport], int | None]:
     return _handed(run)
 
 
-def _handed(run: Run) -> Callable[[ExpectedReport], int | None]:
+def _handed(run: Run) -> DueTime:
     """Due times of an unpaced run: the end of handing over the first record that made the report due."""
     windows, semantics = run.header.query.windows, run.header.semantics
     here, later = _shown(run, 0), _shown(run, 1)
@@ -106,7 +109,8 @@ def last_answer(run: Run) -> float | None:
     return (max(answer.received for answer in run.answers) - run.header.started) / 1e6
 
 
-_NS = 1_000_000
+MS_NS = 1_000_000
+"""Nanoseconds of a millisecond."""
 
 
 def by_arrival(run: Run, elements: Sequence[StreamElement]) -> tuple[Run, tuple[StreamElement, ...]]:
@@ -131,13 +135,9 @@ def _rounded(run: Run) -> Callable[[int], int]:
     """
     started, borders = run.header.started, run.header.semantics.borders
     if borders is Borders.CLOSED_OPEN:
-        return lambda handed: (handed - started) // _NS
+        return lambda handed: (handed - started) // MS_NS
     # Rounded up: -(-4.2 // 1) is 5.
-    return lambda handed: -((started - handed) // _NS)
-
-
-DueTime = Callable[[ExpectedReport], int | None]
-"""The monotonic ns at which a report became due, ``None`` if the run does not show it."""
+    return lambda handed: -((started - handed) // MS_NS)
 
 
 @dataclass(frozen=True, slots=True)
@@ -172,14 +172,16 @@ def percentile(values: Sequence[float], share: int) -> float | None:
     return sorted(values)[ceil(len(values) * share / 100) - 1] if values else None
 
 
-def judge(index: int, unit: Unit, due_time: DueTime, witnesses: int) -> WindowVerdict:
+def judge(
+    index: int, unit: Unit, due_time: DueTime, witnesses: int, sizes: tuple[int, int] | None = None
+) -> WindowVerdict:
     """The score of one unit, with at most ``witnesses`` missing and surplus rows.
 
-    Missed and surplus reports score 0.
+    Missed and surplus reports score 0. ``sizes`` are the numbers of expected and of received rows where the unit does
+    not have the rows.
     """
     report, answer, both = unit.report, unit.answer, unit.both
-    expected = len(report.rows) if report else 0
-    actual = len(answer.added) if answer else 0
+    expected, actual = sizes or (len(report.rows) if report else 0, len(answer.added) if answer else 0)
     silent = report is None or answer is None
     start, end, instant = _scope(report, answer)
     return WindowVerdict(

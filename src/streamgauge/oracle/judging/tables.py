@@ -38,7 +38,7 @@ from streamgauge.oracle.judging.deltas import countable
 from streamgauge.oracle.judging.gracious_tables import gracious_tables
 from streamgauge.oracle.judging.hand_overs import HandOvers, by_arrival_table
 from streamgauge.oracle.judging.instant_tasks import RECORDED, InstantJudging, NamedAnswers, NotByInstantError
-from streamgauge.oracle.judging.metrics import Unit, judge, ratio
+from streamgauge.oracle.judging.metrics import Unit, judge
 from streamgauge.oracle.judging.oracle import JudgedWindow, JudgingRules, Progress, Scored, compared_order, decide
 from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.restatement import is_compared_by_term
@@ -417,15 +417,16 @@ class TableJudging:
         notified = self.run.header.semantics.notify_empty
         when = hand_overs.due_time([report for report, _ in due.values()])
         for unit, place in units:
-            count = counts.get(unit, RowCounts())
+            sides = counts.get(unit, RowCounts())
             answer = None if place is None else self.run.answers[place]
             report = None
-            if unit in due and (count.expected or notified):
+            if unit in due and (sides.expected or notified):
                 report = ExpectedReport(due[unit][0], self._names, (), due[unit][1])
             if report is None and answer is None:
                 continue
-            plain = judge(0, Unit(report, answer, place, Overlap(0, (), ())), when, self.rules.witnesses)
-            yield _filled(plain, count, *witnesses.get(unit, ((), ())))
+            both = Overlap(sides.common, *witnesses.get(unit, ((), ())))
+            compared = Unit(report, answer, place, both)
+            yield judge(0, compared, when, self.rules.witnesses, (sides.expected, sides.actual))
 
 
 def _sizes(rows: DataFrame, key: str) -> dict[int, int]:
@@ -464,22 +465,3 @@ def _witnesses(
     return {
         unit: (tuple(rows.get((unit, True), ())[:limit]), tuple(rows.get((unit, False), ())[:limit])) for unit in units
     }
-
-
-def _filled(
-    plain: WindowVerdict, count: RowCounts, missing: tuple[Row, ...], surplus: tuple[Row, ...]
-) -> WindowVerdict:
-    """The verdict with its counts and witnesses; a missed or surplus report scores 0."""
-    expected = count.expected if plain.due else 0
-    common = count.common if plain.due and plain.report is not None else 0
-    scored = plain.due and plain.report is not None
-    return replace(
-        plain,
-        true_positives=common,
-        expected=expected,
-        actual=count.actual,
-        precision=ratio(common, count.actual, expected) if scored else 0.0,
-        recall=ratio(common, expected, count.actual) if scored else 0.0,
-        missing=missing,
-        surplus=surplus,
-    )
