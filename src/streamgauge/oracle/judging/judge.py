@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -85,10 +86,10 @@ def judge_run(run: Run, stream: Path, means: Means) -> Verdict:
     """The verdict on a recorded run with its stream table; unknown, with the reason, if it cannot be judged."""
     if reason := other_stream(stream, run.header.query):
         return unknown(run, reason)
-    if run.header.semantics.clock is not Clock.APPLICATION:
-        verdict = _under_both_clocks(run, stream, means)
-    else:
-        verdict = _judge(run, run.header.semantics, stream, means)
+    try:
+        verdict = _judge(run, stream, means)
+    except (RefusedError, OutOfOrderError) as error:
+        return unknown(run, str(error))
     return with_cautions(run, verdict, stream)
 
 
@@ -106,7 +107,7 @@ def judge_stored(heads: Run | None, whole: Callable[[], Run], stream: Place, mea
             header = heads.header
             refuse(header.query, header.semantics)
             evaluator = means.choose(stream, header.query, header.semantics, header.evaluator, header.advanced_to)
-            far = means.in_tasks is not None and triples_of(stream) > means.in_tasks
+            far = means.in_tasks is not None and manifest(stream).rows > means.in_tasks
             any_evaluator = far and means.evaluator is None and not _is_by_changes(header, evaluator)
             evaluators = (evaluator, *(EVALUATORS if any_evaluator else ()))
             means = replace(means, evaluator=evaluator)
@@ -185,60 +186,45 @@ def with_cautions(run: Run, verdict: Verdict, stream: Path) -> Verdict:
     return over_nothing(run, replace(verdict, cautions=(*verdict.cautions, *cautions(run, verdict, stream))))
 
 
-def _judge(run: Run, semantics: Semantics, stream: Path, means: Means) -> Verdict:
-    try:
-        refuse(run.header.query, semantics)
-        evaluator = means.choose(stream, run.header.query, semantics, run.header.evaluator, run.header.advanced_to)
-        rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
-        if evaluator == "definition":
-            _refuse_endless(run, stream)
-        expect, first, _last = expectation(evaluator, stream, means)
-        rows = RowScores(run, expect, rules)
-        verdict = _checked(rows, run, evaluator, stream, (expect, first), means, rules)
-    except (RefusedError, OutOfOrderError) as error:
-        return unknown(run, str(error))
-    if not means.gracious:
+def _judge(run: Run, stream: Path, means: Means) -> Verdict:
+    """The verdict under the clock of the semantics.
+
+    Under arrival times it has precision and recall under application time as ``other_clock``. Raises RefusedError or
+    OutOfOrderError for a run that cannot be judged.
+    """
+    header = run.header
+    query, semantics, stored = header.query, header.semantics, cache(lambda: tuple(elements(stream)))
+    refuse(query, semantics)
+    by_wall = semantics.clock is not Clock.APPLICATION
+    timed = by_arrival(run, ())[0] if by_wall else run
+    evaluator = means.choose(stream, query, semantics, header.evaluator, timed.header.advanced_to)
+    if evaluator == "definition":
+        _refuse_endless(timed, stream)
+    rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
+    expect, first, _last = expectation(evaluator, stream, means, stored, run if by_wall else None)
+    rows = RowScores(timed, expect, rules)
+    counted = evaluator == "spark" and countable(query, semantics) and not by_wall
+    score = _by_changes(run, stream, means, rows, rules) if counted else rows
+    verdict = check(timed, expect, first, rules, _halved(means, second=False), score)
+    if means.gracious and counted and work_of(stream, query, semantics).held > MAX_SEARCHED_TRIPLES:
+        large = f"the windows of all reports hold more than {MAX_SEARCHED_TRIPLES:,} triples"
+        verdict = ungracious(verdict, f"{large}, and gracious mode compares the rows of each: take a prefix of the run")
+    elif means.gracious:
+        verdict = _graciously(timed, by_arrival(run, stored())[1] if by_wall else stored(), verdict, rows, means)
+    if not by_wall:
         return verdict
-    if reason := _without_rows(run, evaluator, stream):
-        return ungracious(verdict, reason)
-    return _graciously(run, tuple(elements(stream)), verdict, rows, means)
+    expect, first, _last = expectation(evaluator, stream, means, stored)
+    other = check(run, expect, first, rules)
+    return replace(verdict, other_clock=(str(Clock.APPLICATION), other.precision, other.recall))
 
 
-def _checked(
-    rows: RowScores,
-    run: Run,
-    evaluator: Evaluator,
-    stream: Path,
-    expected: tuple[Expect, int | None],
-    means: Means,
-    rules: JudgingRules,
-) -> Verdict:
-    """The verdict by comparing rows, or by counts where whole bags are sent at every change (``deltas.py``)."""
-    expect, first = expected
-    score: Score = rows
-    if evaluator == "spark" and countable(run.header.query, run.header.semantics):
-        session = means.spark()
-        from streamgauge.oracle.expected.on_spark import read_header, spark_changes
-        from streamgauge.spark.hadoop_tables import read_table
+def _by_changes(run: Run, stream: Path, means: Means, rows: RowScores, rules: JudgingRules) -> Score:
+    """Scores by counts, for whole bags that are sent at every change (``deltas.py``)."""
+    session = means.spark()
+    from streamgauge.oracle.expected.on_spark import read_header, spark_changes
+    from streamgauge.spark.hadoop_tables import read_table
 
-        changes = spark_changes(session, stream, read_header(read_table(session, stream)))
-        score = by_changes(run, changes, rows, rules)
-    return check(run, expect, first, rules, _halved(means, second=False), score)
-
-
-def _without_rows(run: Run, evaluator: Evaluator, stream: Path) -> str:
-    """Why a run judged by counts is too large for gracious mode, which compares rows; empty if it is not."""
-    query, semantics = run.header.query, run.header.semantics
-    if (
-        evaluator != "spark"
-        or not countable(query, semantics)
-        or work_of(stream, query, semantics).held <= MAX_SEARCHED_TRIPLES
-    ):
-        return ""
-    return (
-        f"the windows of all reports hold more than {MAX_SEARCHED_TRIPLES:,} triples, and gracious mode compares the "
-        "rows of each: take a prefix of the run"
-    )
+    return by_changes(run, spark_changes(session, stream, read_header(read_table(session, stream))), rows, rules)
 
 
 def _graciously(
@@ -314,62 +300,35 @@ def unread(recorded: Sequence[str], query: ContinuousQuery) -> str | None:
     )
 
 
-def triples_of(stream: Path) -> int:
-    """The number of triples of a stream table, by its manifest."""
-    return manifest(stream).rows
+def expectation(
+    evaluator: Evaluator,
+    stream: Path,
+    means: Means,
+    stored: Callable[[], tuple[StreamElement, ...]] | None = None,
+    arrival_of: Run | None = None,
+) -> tuple[Expect, int | None, int]:
+    """The function that gives a stream's expected reports, the first element's time, and the latest time (ms).
 
-
-def expectation(evaluator: Evaluator, stream: Path, means: Means) -> tuple[Expect, int | None, int]:
-    """The function that gives a stream's expected reports, the first element's time, and the latest time (ms)."""
+    ``stored`` gives the elements of the stream table, by default by reading it. Times are those of arrival where
+    ``arrival_of`` is the run whose hand-overs say them.
+    """
     if evaluator == "spark":
         session = means.spark()
-        from streamgauge.oracle.expected.on_spark import SparkReports, read_header
+        from streamgauge.oracle.expected.on_spark import SparkReports, arrived, read_header
         from streamgauge.spark.hadoop_tables import read_table
 
-        header = read_header(read_table(session, stream))
-        return SparkReports(session, stream, header), header.first, header.last
-    stored = tuple(elements(stream))
-    return definition(stored), first_time(stored), max((element.time for element in stored), default=0)
+        table = arrived(session, stream, arrival_times(arrival_of)) if arrival_of else read_table(session, stream)
+        header = read_header(table)
+        return SparkReports(session, table, header), header.first, header.last
+    fed = stored() if stored else tuple(elements(stream))
+    if arrival_of:
+        fed = by_arrival(arrival_of, fed)[1]
+    return definition(fed), first_time(fed), max((element.time for element in fed), default=0)
 
 
 def first_time(elements: Sequence[StreamElement]) -> int | None:
     """The application time (ms) of the element with the smallest system time."""
     return min(elements, key=lambda element: element.sequence).time if elements else None
-
-
-def _under_both_clocks(run: Run, stream: Path, means: Means) -> Verdict:
-    """The verdict under arrival times, with precision and recall under application time as ``other_clock``."""
-    header, stored = run.header, tuple(elements(stream))
-    wall, arrived = by_arrival(run, stored)
-    try:
-        evaluator = means.choose(stream, header.query, header.semantics, header.evaluator, wall.header.advanced_to)
-        if evaluator == "definition":
-            _refuse_endless(wall, stream)
-        by_arrival_time, by_time = _clocks(run, stored, evaluator, stream, means)
-        rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
-        rows = RowScores(wall, by_arrival_time, rules)
-        verdict = check(wall, by_arrival_time, first_time(arrived), rules, _halved(means, second=False), rows)
-        other = check(run, by_time, first_time(stored), rules)
-    except (RefusedError, OutOfOrderError) as error:
-        return unknown(run, str(error))
-    if means.gracious:
-        verdict = _graciously(wall, arrived, verdict, rows, means)
-    return replace(verdict, other_clock=(str(Clock.APPLICATION), other.precision, other.recall))
-
-
-def _clocks(
-    run: Run, elements: Sequence[StreamElement], evaluator: Evaluator, stream: Path, means: Means
-) -> tuple[Expect, Expect]:
-    """The expected reports by arrival and by application time."""
-    if evaluator != "spark":
-        return definition(by_arrival(run, elements)[1]), definition(elements)
-    session = means.spark()
-    from streamgauge.oracle.expected.on_spark import SparkReports, arrived, read_header
-    from streamgauge.spark.hadoop_tables import read_table
-
-    tables = (arrived(session, stream, arrival_times(run)), read_table(session, stream))
-    by_arrival_time, by_time = (SparkReports(session, table, read_header(table)) for table in tables)
-    return by_arrival_time, by_time
 
 
 def expected_reports(
