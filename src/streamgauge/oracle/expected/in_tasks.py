@@ -10,23 +10,20 @@ from typing import Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
 from pyspark import StorageLevel
 
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Report, Semantics
 from streamgauge.oracle.expected.due_table import DuePortion, DueTable
-from streamgauge.oracle.expected.stretches import Stretch, between, near, stretches, task_of, unit_by_unit, with_tasks
+from streamgauge.oracle.expected.stretches import Stretch, between, by_unit, near, stretches, task_of, with_tasks
 from streamgauge.semantics.arrivals import Contents, size
 from streamgauge.semantics.definition import selected
 from streamgauge.semantics.evaluate import Loaded, snapshot_under
 from streamgauge.spark.workers import cores
 
-_ANSWER: Final = "unit int, row array<string>, size long"
+_ANSWER: Final = pa.schema([("unit", pa.int32()), ("row", pa.list_(pa.string())), ("size", pa.int64())])
 """The rows of a report's answer, after one row with the size of its content."""
-
-_SCHEMA: Final = pa.schema([("unit", pa.int32()), ("row", pa.list_(pa.string())), ("size", pa.int64())])
 
 
 class Answered(NamedTuple):
@@ -96,10 +93,10 @@ def _by_stretch(
 
     def evaluate(_unit: int, rows: pa.Table) -> pa.Table:
         answered = answer(_chosen(task_of(rows), rows, query, semantics))
-        return pa.Table.from_pylist([dict(zip(_SCHEMA.names, line, strict=True)) for line in answered], _SCHEMA)
+        return pa.Table.from_pylist([dict(zip(_ANSWER.names, line, strict=True)) for line in answered], _ANSWER)
 
     rows = with_tasks(session, stream, ((stretch.reach, stretch) for stretch in cut), query)
-    return fn.arrow_udtf(unit_by_unit(evaluate), returnType=_ANSWER)(rows.asTable().partitionBy("unit"))
+    return by_unit(rows, evaluate, _ANSWER)
 
 
 def _chosen(

@@ -226,7 +226,13 @@ def _placed(time: pa.Array, stream: pa.Array, borders: Borders) -> tuple[Numbers
     return low, high
 
 
-def unit_by_unit(evaluate: Callable[[int, pa.Table], pa.Table]) -> type:
+def by_unit(rows: DataFrame, evaluate: Callable[[int, pa.Table], pa.Table], schema: pa.Schema) -> DataFrame:
+    """The tables (``schema``) that ``evaluate`` makes of each unit and all of its rows, each in a task."""
+    function = fn.arrow_udtf(_unit_by_unit(evaluate), returnType=from_arrow_schema(schema))
+    return function(rows.asTable().partitionBy("unit"))
+
+
+def _unit_by_unit(evaluate: Callable[[int, pa.Table], pa.Table]) -> type:
     """A table function, partitioned by ``unit``, that calls ``evaluate`` with a unit and all of its rows."""
 
     class UnitRows:

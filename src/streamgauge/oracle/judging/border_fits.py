@@ -2,7 +2,7 @@
 
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -43,6 +43,11 @@ class BorderFit:
     precision: float
     recall: float
 
+    def is_settled(self, view: View, reach: int) -> bool:
+        """Whether no borders further than ``reach`` (ms) away can fit better: it is exact, shifted by less in all."""
+        away = abs(self.first - view.first) + abs(self.last - view.last)
+        return (self.precision, self.recall) == (1.0, 1.0) and away <= reach
+
 
 class Contents:
     """The contents of a query's one window between any two borders.
@@ -70,13 +75,9 @@ class Contents:
         narrow.reach_ms = reach
         return narrow
 
-    def firsts(self, view: View) -> Ranks:
-        """Candidate starts (ms, ascending): the declared one, and every element's time within ``reach_ms`` of it."""
-        return self._near(view.first)
-
-    def lasts(self, view: View) -> Ranks:
-        """Candidate ends (ms, ascending), as ``firsts``."""
-        return self._near(view.last)
+    def candidates(self, view: View) -> tuple[Ranks, Ranks]:
+        """Candidate starts and ends (ms, ascending): those declared, and elements' times in ``reach_ms`` of them."""
+        return self._near(view.first), self._near(view.last)
 
     def _near(self, border: int) -> Ranks:
         low, high = np.searchsorted(self._times, (border - self.reach_ms, border + self.reach_ms + 1))
@@ -131,8 +132,15 @@ class Stretches:
     Wrong windows are searched in order of time, so a stretch is evaluated once and serves the next windows too.
     """
 
-    def __init__(self, query: TimedQuery, contents: Contents, views: Iterable[View]) -> None:
-        self._query, self._contents = query, contents
+    def __init__(
+        self,
+        query: TimedQuery,
+        contents: Contents,
+        views: Iterable[View],
+        prepare: Callable[[TimedSolutions], None],
+    ) -> None:
+        """``prepare`` gets the solutions of each stretch before it is searched."""
+        self._query, self._contents, self._prepare = query, contents, prepare
         self._reaches = sorted(contents.reach(view) for view in views)
         self._current: tuple[Span, TimedSolutions] | None = None
 
@@ -140,7 +148,9 @@ class Stretches:
         """The solutions of a stretch that covers these ranks; evaluated when the current one does not."""
         if self._current is None or not (self._current[0][0] <= reach[0] and reach[1] <= self._current[0][1]):
             span = self._stretch(reach)
-            self._current = span, self._evaluated(*span)
+            solutions = self._evaluated(*span)
+            self._prepare(solutions)
+            self._current = span, solutions
         return self._current[1]
 
     def steady(self, view: View) -> tuple[Span, Span]:
@@ -189,7 +199,7 @@ class Stretches:
 
 def fast_search(
     query: ContinuousQuery, semantics: Semantics, contents: Contents, views: Sequence[View]
-) -> "SolutionSearch | NumberSearch | None":
+) -> "FastSearch | None":
     """A search that evaluates the query once for all pairs of borders; ``None`` where the query is not monotone."""
     if semantics.content is not Counting.SET or not isinstance(query.form, al.Select):
         return None
@@ -201,16 +211,14 @@ def fast_search(
             if not plain or operator(query, semantics) is not R2S.RSTREAM:
                 return None
             shown = [aggregate.argument.name] if isinstance(aggregate.argument, al.Var) else []
-            return NumberSearch(
-                aggregate.function, Stretches(TimedQuery(query, inner, shown), contents, views), contents
-            )
+            return NumberSearch(aggregate.function, TimedQuery(query, inner, shown), contents, views)
         pattern, distinct = _plain(query.form.pattern)
         # Computed columns compare by tolerance, which is not counting equal rows.
         if computed_columns(query.form):
             return None
         once = distinct or semantics.answers is Counting.SET
         timed = TimedQuery(query, pattern, query.form.variables)
-        return SolutionSearch(Stretches(timed, contents, views), contents, operator(query, semantics), once=once)
+        return SolutionSearch(timed, contents, views, operator(query, semantics), once=once)
     except NotMonotoneError:
         return None
 
@@ -248,7 +256,7 @@ class _RankBorders:
     """
 
     def __init__(self, contents: Contents, view: View) -> None:
-        firsts, lasts = contents.firsts(view), contents.lasts(view)
+        firsts, lasts = contents.candidates(view)
         self.grid = BorderGrid.of(firsts, lasts, view.first, view.last)
         self.low, self.high = contents.starts(view, firsts), contents.ends(view, lasts)
 
@@ -312,27 +320,21 @@ class SolutionSearch:
     A row exists where one of its solutions' spans is inside.
     """
 
-    def __init__(self, stretches: Stretches, contents: Contents, sends: R2S, *, once: bool) -> None:
+    def __init__(self, query: TimedQuery, contents: Contents, views: Iterable[View], sends: R2S, *, once: bool) -> None:
         """``once``: rows are distinct, however many solutions a row has."""
-        self.stretches, self._contents, self._once = stretches, contents, once
+        self.stretches = Stretches(query, contents, views, self._prepare)
+        self._contents, self._once = contents, once
         self._sign = -1 if sends is R2S.DSTREAM else 1
-        self._solutions: TimedSolutions | None = None
 
-    def _over(self, reach: Span) -> TimedSolutions:
-        solutions = self.stretches.over(reach)
-        if solutions is not self._solutions:
-            self._solutions = solutions
-            outer = [(spans[-1][0], spans[0][1]) for spans in solutions.spans]
-            ends = np.array(outer, dtype=np.int64).reshape(-1, 2)
-            simple = np.array([len(spans) == 1 for spans in solutions.spans], dtype=bool)
-            order = np.lexsort(
-                (ends[:, 0], ~simple)
-            )  # those of one span first, sorted, so that _within can bisect them
-            self._outer, self._row, self._simple = ends[order], solutions.row[order], simple[order]
-            self._first = self._outer[: simple.sum(), 0]
-            self._spans = [solutions.spans[at] for at in order.tolist()]
-            self._numbers = {row: number for number, row in enumerate(solutions.rows)}
-        return solutions
+    def _prepare(self, solutions: TimedSolutions) -> None:
+        outer = [(spans[-1][0], spans[0][1]) for spans in solutions.spans]
+        ends = np.array(outer, dtype=np.int64).reshape(-1, 2)
+        simple = np.array([len(spans) == 1 for spans in solutions.spans], dtype=bool)
+        order = np.lexsort((ends[:, 0], ~simple))  # those of one span first, sorted, so that _within can bisect them
+        self._outer, self._row, self._simple = ends[order], solutions.row[order], simple[order]
+        self._first = self._outer[: simple.sum(), 0]
+        self._spans = [solutions.spans[at] for at in order.tolist()]
+        self._numbers = {row: number for number, row in enumerate(solutions.rows)}
 
     def _within(self, reach: Span) -> Ranks:
         """Places of the solutions whose outer span is within these ranks: those of one span exist there, others may."""
@@ -363,7 +365,7 @@ class SolutionSearch:
             raise NotMonotoneError("blank nodes in the answer")
         reach = self._contents.reach(view)
         low, high = reach if previous is None else self._contents.reach(previous)
-        solutions = self._over((min(low, reach[0]), max(high, reach[1])))
+        solutions = self.stretches.over((min(low, reach[0]), max(high, reach[1])))
         before = np.zeros(len(solutions.rows), dtype=np.int64) if previous is None else self._row_counts(previous)
         wanted = np.zeros_like(before)
         for row, times in Counter(received).items():
@@ -421,15 +423,11 @@ class NumberSearch:
     candidates; the nearest are then computed by ``sparql.aggregates``.
     """
 
-    def __init__(self, function: str, stretches: Stretches, contents: Contents) -> None:
-        self._function, self.stretches, self._contents = function, stretches, contents
-        self._solutions: TimedSolutions | None = None
+    def __init__(self, function: str, query: TimedQuery, contents: Contents, views: Iterable[View]) -> None:
+        self.stretches = Stretches(query, contents, views, self._prepare)
+        self._function, self._contents = function, contents
 
-    def _over(self, reach: Span) -> None:
-        solutions = self.stretches.over(reach)
-        if solutions is self._solutions:
-            return
-        self._solutions = solutions
+    def _prepare(self, solutions: TimedSolutions) -> None:
         if any(len(spans) > 1 for spans in solutions.spans):
             raise NotMonotoneError("triples that come again")
         spans = np.array([spans[0] for spans in solutions.spans], dtype=np.int64).reshape(-1, 2)
@@ -447,7 +445,7 @@ class NumberSearch:
 
     def fit(self, view: View, received: Sequence[Row], _previous: View | None) -> BorderFit:
         """The borders of least shift that give the number in the answer, else the declared ones with a score of 0."""
-        self._over(self._contents.reach(view))
+        self.stretches.over(self._contents.reach(view))
         ranks = _RankBorders(self._contents, view)
         low = np.searchsorted(self._first, ranks.low, "left")
         high = np.searchsorted(self._last, ranks.high, "left")
@@ -489,6 +487,10 @@ class NumberSearch:
         # A window does not end before it starts.
         ends: Ranks = np.nonzero(close & (grid.ends >= grid.starts[start]))[0]
         return ends
+
+
+FastSearch: TypeAlias = SolutionSearch | NumberSearch
+"""A search that evaluates the query once for all pairs of borders."""
 
 
 def _near(term: Term | None) -> float:

@@ -99,22 +99,9 @@ def best_pair(grid: BorderGrid, common: Quadrants, rows: Quadrants, received: in
     """
     search = _Search(grid, common, rows, received)
     for block in search.blocks():
-        search.look(block)
+        search.look(*block)
     assert search.best is not None  # the declared borders are a pair
     return search.best
-
-
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """A rectangle of the grid (half-open ranges of places).
-
-    No F1 in it exceeds ``bound``, no shift is below ``shift``.
-    """
-
-    starts: tuple[int, int]
-    ends: tuple[int, int]
-    bound: float
-    shift: int
 
 
 class _Search:
@@ -124,11 +111,11 @@ class _Search:
         # Worse than any pair, whose F1 negated is at most 0.
         self._rank: _Rank = (1.0, 0, 0, 0, 0)
 
-    def blocks(self) -> Iterator[_Block]:
-        """The blocks that may contain a better pair than the best so far, by descending bound."""
+    def blocks(self) -> Iterator[tuple[Numbers, Numbers]]:
+        """The blocks (places of starts, of ends) that may contain a better pair than the best so far, by rank."""
         size = len(self._grid.starts), len(self._grid.ends)
         if size[0] * size[1] <= MAX_BLOCK_PAIRS:
-            yield _Block((0, size[0]), (0, size[1]), 1.0, 0)
+            yield np.arange(size[0]), np.arange(size[1])
             return
         rows, columns = (_cuts(length) for length in size)
         bounds = self._bounds(rows, columns)
@@ -137,12 +124,11 @@ class _Search:
         for place in np.lexsort((shifts.ravel(), -bounds.ravel())):
             at, to = divmod(int(place), len(columns) - 1)
             bound, shift = float(bounds[at, to]), int(shifts[at, to])
-            # Read again for each block: ``look`` raises the best between two of them. Bounds descend, so the rest is
-            # worse too.
-            if -bound > self._rank[0]:
+            # Read again for each block: ``look`` raises the best between two of them. No later block can have a better
+            # rank than this one.
+            if (-bound, shift) > self._rank[:2]:
                 return
-            if (-bound, shift) <= self._rank[:2]:
-                yield _Block((int(rows[at]), int(rows[at + 1])), (int(columns[to]), int(columns[to + 1])), bound, shift)
+            yield np.arange(rows[at], rows[at + 1]), np.arange(columns[to], columns[to + 1])
 
     def _bounds(self, rows: Numbers, columns: Numbers) -> Scores:
         """An upper bound of F1 in each block.
@@ -155,15 +141,14 @@ class _Search:
         expected = self._rows.signed(True).counts(*narrow) + self._rows.signed(False).counts(*wide)
         return np.minimum(1.0, _f1(np.maximum(common, 0), np.maximum(expected, 0), self._received))
 
-    def look(self, block: _Block) -> None:
+    def look(self, starts: Numbers, ends: Numbers) -> None:
         """Evaluate all pairs of a block, and keep the best one if it is better than the best so far."""
-        starts, ends = np.arange(*block.starts), np.arange(*block.ends)
         common, rows = self._common.counts(starts, ends), self._rows.counts(starts, ends)
         scores = _f1(common, rows, self._received)
         # A start after its end is not a window.
         scores[self._grid.starts[starts][:, None] > self._grid.ends[ends][None, :]] = -1.0
         top = float(scores.max(initial=-1.0))
-        if top < 0.0 or -top > self._rank[0]:
+        if -top > self._rank[0]:
             return
         at, to = np.nonzero(scores == top)
         first, last = starts[at], ends[to]

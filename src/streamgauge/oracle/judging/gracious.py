@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import isqrt
-from typing import Final, Protocol
+from typing import Final
 
 from streamgauge.formats.windows import gathered_windows
 from streamgauge.model.element import StreamElement
@@ -22,7 +22,7 @@ from streamgauge.model.semantics import R2S, Counting
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
 from streamgauge.oracle.expected.reports import definition, inspected
-from streamgauge.oracle.judging.border_fits import BorderFit, Contents, fast_search
+from streamgauge.oracle.judging.border_fits import BorderFit, Contents, FastSearch, fast_search
 from streamgauge.oracle.judging.compare import overlap
 from streamgauge.oracle.judging.lifetimes import NotMonotoneError
 from streamgauge.oracle.judging.metrics import Unit, ratio
@@ -139,13 +139,6 @@ def fitted(window: WindowVerdict, view: View, fit: BorderFit) -> WindowVerdict:
     return replace(window, borders=borders, fitted=(fit.precision, fit.recall))
 
 
-class Searching(Protocol):
-    """A search that evaluates the query once for all pairs of borders."""
-
-    def fit(self, view: View, received: Sequence[Row], previous: View | None, /) -> BorderFit:
-        """The best borders for an answer; ``previous`` is the content before, where differences to it are sent."""
-
-
 class _BorderSearch:
     """The search through one run, in order of time.
 
@@ -165,7 +158,7 @@ class _BorderSearch:
         self._contents = whole.within(run.header.query.windows[0].window.slide // narrow[-1])
         self._sends = operator(run.header.query, run.header.semantics)
         self.plain = _EveryPair(run, self._contents, budget)
-        self._fast: list[tuple[int, Searching]] = []
+        self._fast: list[tuple[int, FastSearch]] = []
 
     def fits(self, units: Sequence[Unit], progress: Progress) -> list[BorderFit | None]:
         """The best fit of each unit, ``None`` for a missed or surplus report and where nothing was searched."""
@@ -221,9 +214,7 @@ class _BorderSearch:
             except NotMonotoneError:
                 self._fast.clear()
                 break
-            # An exact fit with a total shift within the reach: every pair outside the reach is shifted more.
-            away = abs(fit.first - view.first) + abs(fit.last - view.last)
-            if len(self._fast) == 1 or ((fit.precision, fit.recall) == (1.0, 1.0) and away <= within):
+            if len(self._fast) == 1 or fit.is_settled(view, within):
                 return fit
             # Dropped for the rest of the run, so that each narrower search is in vain at most once.
             self._fast.pop(0)
@@ -273,7 +264,7 @@ class _EveryPair:
 
     def _pairs(self, view: View, number: int) -> list[tuple[int, int]]:
         """At most ``number`` pairs of first and last time (ms) by ascending total shift, from the nearest times."""
-        firsts, lasts = self._contents.firsts(view).tolist(), self._contents.lasts(view).tolist()
+        firsts, lasts = (times.tolist() for times in self._contents.candidates(view))
         if len(firsts) * len(lasts) > number:
             # As many starts as ends, so that neither border is searched much further than the other.
             firsts, lasts = (

@@ -11,8 +11,6 @@ from typing import Final
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from streamgauge.formats.tables import lists
 from streamgauge.formats.windows import gathered_windows
@@ -20,7 +18,7 @@ from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.expected.stretches import seen_elements, task_of, unit_by_unit, whole, with_tasks
+from streamgauge.oracle.expected.stretches import by_unit, seen_elements, task_of, whole, with_tasks
 from streamgauge.oracle.judging.border_fits import BorderFit
 from streamgauge.oracle.judging.gracious import NARROW, FittedWindow, cautions, fit_alone, fitted, refuse, ungracious
 from streamgauge.oracle.judging.metrics import Unit
@@ -59,7 +57,11 @@ def gracious_tables(
         sought = list(_sought(stream, run, wrong, answered, recorded, verdict, narrow))
         fits |= dict(zip((one.index for one in wrong), sought, strict=True))
         reach = run.header.query.windows[0].window.slide // narrow
-        wrong = [one for one in wrong if not _is_nearest(fits[one.index].fit, answered[one.index], reach)]
+        wrong = [
+            one
+            for one in wrong
+            if (fit := fits[one.index].fit) is None or not fit.is_settled(answered[one.index].views[0], reach)
+        ]
     windows = gathered_windows(
         fitted(one, answered[one.index].views[0], fit)
         if one.index in fits and (fit := fits[one.index].fit) is not None
@@ -69,17 +71,6 @@ def gracious_tables(
     near = [fit.near for fit in fits.values() if fit.near is not None]
     notes = cautions(near, sum(fit.fit is None for fit in fits.values()))
     return replace(verdict, windows=windows, cautions=(*verdict.cautions, *notes))
-
-
-def _is_nearest(fit: BorderFit | None, report: DueReport, reach: int) -> bool:
-    """Whether no other borders can fit better.
-
-    An exact fit whose total shift is within the reach of its search (ms).
-    """
-    if fit is None or (fit.precision, fit.recall) != (1.0, 1.0):
-        return False
-    view = report.views[0]
-    return abs(fit.first - view.first) + abs(fit.last - view.last) <= reach
 
 
 def _declared(report: DueReport) -> BorderFit:
@@ -107,11 +98,9 @@ def _sought(
     answers = recorded({one.report: unit for unit, one in enumerate(wrong) if one.report is not None})
     rows = with_tasks(stream.sparkSession, stream, zip(near, reports, strict=True), query)
     # The run is pickled into every task: without its recorded rows it is a query and a semantics.
-    bare = replace(run, answers=(), fed=(), samples=(), folder=None)
-    fitting = unit_by_unit(_fitting(bare, verdict.variables, verdict.t0, len(wrong), narrow))
-    fit = fn.arrow_udtf(fitting, returnType=from_arrow_schema(_FITTED))
-    found = fit(rows.unionByName(answers, allowMissingColumns=True).asTable().partitionBy("unit")).toArrow()
-    for row in found.sort_by("unit").to_pylist():
+    fitting = _fitting(Run(run.header, (), ()), verdict.variables, verdict.t0, len(wrong), narrow)
+    fits = by_unit(rows.unionByName(answers, allowMissingColumns=True), fitting, _FITTED)
+    for row in fits.toArrow().sort_by("unit").to_pylist():
         borders = [row[name] for name in _FITTED.names[1:5]]
         yield FittedWindow(None if None in borders else BorderFit(*borders), row["near"])
 

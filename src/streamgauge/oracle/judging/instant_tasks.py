@@ -17,8 +17,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as fn
-from pyspark.sql.pandas.types import from_arrow_schema
 
 from streamgauge.formats.paged import PAGE
 from streamgauge.formats.tables import lists
@@ -33,7 +31,7 @@ from streamgauge.model.verdict import WindowVerdict
 from streamgauge.oracle.expected.due_table import DuePortion, DueTable, Numbers
 from streamgauge.oracle.expected.in_tasks import due_by_content
 from streamgauge.oracle.expected.reports import Look
-from streamgauge.oracle.expected.stretches import Stretch, between, near, stretches, task_of, unit_by_unit, with_tasks
+from streamgauge.oracle.expected.stretches import Stretch, between, by_unit, near, stretches, task_of, with_tasks
 from streamgauge.oracle.judging.hand_overs import HandOvers, due_times
 from streamgauge.oracle.judging.metrics import Unit, due_time, judge
 from streamgauge.oracle.judging.oracle import JudgedWindow, JudgingRules, Scored, in_columns, matched
@@ -157,10 +155,8 @@ class InstantJudging:
         rows = with_tasks(self.session, between(self.stream, portion.due), self._tasks(portion, units), query)
         rows = rows.unionByName(self.recorded(units), allowMissingColumns=True)
         # Each task gets a copy of this: only its header is needed, and the answers of a stretch come with it.
-        bare = replace(self.run, answers=(), fed=(), samples=(), folder=None)
-        judging = unit_by_unit(_judging(bare, self.t0, self.rules, chosen=self._is_chosen))
-        judged = fn.arrow_udtf(judging, returnType=from_arrow_schema(_JUDGED))
-        table = judged(rows.asTable().partitionBy("unit")).toArrow()
+        bare = Run(self.run.header, (), ())
+        table = by_unit(rows, _judging(bare, self.t0, self.rules, chosen=self._is_chosen), _JUDGED).toArrow()
         # A stretch would have to know which of the legal answers its predecessor found: the run has to be judged in
         # one go.
         if pc.any(table.column("depends")).as_py():

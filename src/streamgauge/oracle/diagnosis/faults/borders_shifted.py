@@ -8,7 +8,7 @@ description is as long as the choice among all borders.
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
-from math import log2
+from math import log2, prod
 
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import R2S, Grain, Report
@@ -96,7 +96,7 @@ def _shifts(seen: Seen) -> Mapping[int, Shift]:
             # One window that fits nowhere refutes the fault.
             if (fit.precision, fit.recall) != (1.0, 1.0):
                 return {}
-            pairs = len(contents.firsts(view)) * len(contents.lasts(view))
+            pairs = prod(map(len, contents.candidates(view)))
             starts, ends = search.stretches.steady(contents.moved(view, fit.first, fit.last))
             start = starts[0] - view.first, starts[1] - view.first
             end = ends[0] - view.last, ends[1] - view.last
