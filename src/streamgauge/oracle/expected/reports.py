@@ -208,14 +208,15 @@ class Definition:
         last = self._of(query, semantics, t0)
         if last is None or last.advanced_to != advanced_to:
             contents = held(self._stream, query, semantics, advanced_to, t0)
-            last = self._last = _Remembered(query.windows, _looked_at(semantics), t0, advanced_to, contents)
+            last = self._last = _Remembered(query.windows, every_instant(semantics), t0, advanced_to, contents)
         return last.held
 
     def _of(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> _Remembered | None:
         """The cached contents, if they are those of this query, semantics and t0."""
+        # Contents are most of the cost, and a verdict often asks for them again under another operator.
         last = self._last
         same = last is not None and (last.t0, last.windows) == (t0, query.windows)
-        return last if same and last is not None and last.semantics == _looked_at(semantics) else None
+        return last if same and last is not None and last.semantics == every_instant(semantics) else None
 
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
         """The contents of the reports under one t0 (ms)."""
@@ -230,10 +231,10 @@ class Definition:
         return lambda due: known[due] if due in known else others()(due)
 
 
-def _looked_at(semantics: Semantics) -> Semantics:
-    """The semantics without the fields that only decide which part of an answer is sent, not the contents."""
-    # Contents are most of the cost, and a verdict often asks for them again under another operator.
-    return replace(semantics, r2s=R2S.RSTREAM, notify_empty=True, since=None, answers=Counting.BAG)
+def every_instant(semantics: Semantics) -> Semantics:
+    """The semantics under which every evaluated instant sends its whole answer; their contents are the same."""
+    able = frozenset({R2S.RSTREAM})
+    return replace(semantics, r2s=R2S.RSTREAM, r2s_able=able, notify_empty=True, since=None, answers=Counting.BAG)
 
 
 def definition(stream: Path | Sequence[StreamElement]) -> Definition:

@@ -4,10 +4,11 @@ Changes are added up to whole answers first (``whole``), and answers of a row ea
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import groupby
+from typing import TypeVar
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import ExpectedReport
@@ -18,8 +19,8 @@ from streamgauge.oracle.judging.compare import Alike, alike, exact_terms
 LOOKAHEAD = 32
 """Lookahead of the merge: answers that are compared before one of them is taken as the start of a later report."""
 
-Key = tuple[int, tuple[int, int] | None]
-"""The part of its report that an answer names: the instant (ms), and the scope where it has one."""
+Item = TypeVar("Item")
+Key = TypeVar("Key")
 
 
 def whole(answers: Sequence[Answer]) -> tuple[Answer, ...]:
@@ -55,11 +56,10 @@ def merged(
     # One answer without an instant and all go by their rows: named and unnamed answers have no common order.
     if any(answer.instant is None for answer in answers):
         return _greedily(answers, expected, computed, equal)
-    due: dict[int, list[ExpectedReport]] = defaultdict(list)
-    for report in expected:
-        due[report.due.instant].append(report)
+    due = _grouped(expected, lambda report: report.due.instant)
     merged_answers: list[Answer] = []
-    for (instant, scope), group in _by_name(answers):
+    # Groups are in order of first appearance, as a dict is.
+    for (instant, scope), group in _grouped(answers, lambda answer: (answer.instant or 0, answer.scope)).items():
         of_scope = [report for report in due[instant] if (report.due.start, report.due.end) == scope]
         candidates = of_scope or due[instant]  # all where answers name no scope, or one that is not due
         # One report may take all rows of its instant. With several (two windows, count-based closes) the rows decide.
@@ -67,12 +67,12 @@ def merged(
     return tuple(merged_answers)
 
 
-def _by_name(answers: Sequence[Answer]) -> list[tuple[Key, list[Answer]]]:
-    """The answers of each instant and scope, in order of first appearance."""
-    groups: dict[Key, list[Answer]] = defaultdict(list)
-    for answer in answers:
-        groups[answer.instant or 0, answer.scope].append(answer)
-    return list(groups.items())
+def _grouped(items: Iterable[Item], key: Callable[[Item], Key]) -> dict[Key, list[Item]]:
+    """The items of each key, in order of first appearance; none of any other key."""
+    groups: dict[Key, list[Item]] = defaultdict(list)
+    for item in items:
+        groups[key(item)].append(item)
+    return groups
 
 
 def _merge(group: Sequence[Answer]) -> Answer:
@@ -213,12 +213,8 @@ def align(expected: Sequence[ExpectedReport], answers: Sequence[Answer], similar
 
 
 def _by_instant(expected: Sequence[ExpectedReport], answers: Sequence[Answer], similar: Similarity) -> list[Pair]:
-    due: dict[int, list[int]] = defaultdict(list)
-    recorded: dict[int, list[int]] = defaultdict(list)
-    for i, report in enumerate(expected):
-        due[report.due.instant].append(i)
-    for j, answer in enumerate(answers):
-        recorded[answer.instant or 0].append(j)
+    due = _grouped(range(len(expected)), lambda i: expected[i].due.instant)
+    recorded = _grouped(range(len(answers)), lambda j: answers[j].instant or 0)
     pairs: list[Pair] = []
     for instant in sorted({*due, *recorded}):
         pairs += by_order(due[instant], recorded[instant], similar)

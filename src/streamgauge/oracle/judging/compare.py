@@ -2,7 +2,7 @@
 
 from collections import Counter, defaultdict
 from collections.abc import Callable, Sequence
-from functools import lru_cache
+from functools import cache, lru_cache
 
 from streamgauge.model import algebra as a
 from streamgauge.model.terms import Row, Term, datatype
@@ -118,7 +118,7 @@ class Bags:
         equal: Alike | None = None,
     ) -> None:
         self._expected, self._actual, self._computed, self._equal = expected, actual, computed, equal
-        self._counts: tuple[dict[int, Counter[Row]], dict[int, Counter[Row]]] = {}, {}
+        self._bags = cache(lambda i: Counter(expected[i])), cache(lambda j: Counter(actual[j]))
         # A cache for each instance: one on the method would keep the bags of every run alive.
         self.similarity = lru_cache(maxsize=1 << 18)(self._similarity)
         self._blank = any(map(has_blanks, (*expected, *actual)))
@@ -136,18 +136,11 @@ class Bags:
         return similarity(both.common, expected, actual)
 
     def _common(self, i: int, j: int) -> int:
-        wanted = self._counted(0, i, self._expected)
-        actual = self._counted(1, j, self._actual)
+        wanted, actual = self._bags[0](i), self._bags[1](j)
         # Only one bag is walked, so let it be the smaller one.
         if len(wanted) > len(actual):
             wanted, actual = actual, wanted
         return sum(min(count, actual[row]) for row, count in wanted.items() if row in actual)
-
-    def _counted(self, side: int, place: int, bags: Sequence[Sequence[Row]]) -> Counter[Row]:
-        known = self._counts[side]
-        if place not in known:
-            known[place] = Counter(bags[place])
-        return known[place]
 
 
 def exact_terms(row: Row, computed: frozenset[int]) -> Row:

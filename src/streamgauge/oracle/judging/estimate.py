@@ -57,12 +57,12 @@ class Work:
     data; ``rows`` is the number of pairs (window, triple) of a job of Spark.
     """
 
-    triples: int
-    static: int
-    reports: float
-    loaded: float
-    held: float
-    rows: float
+    triples: int = 0
+    static: int = 0
+    reports: float = 0.0
+    loaded: float = 0.0
+    held: float = 0.0
+    rows: float = 0.0
 
 
 def definition_seconds(work: Work) -> float:
@@ -160,20 +160,11 @@ def instants(query: ContinuousQuery, semantics: Semantics, times: Range | None, 
     return sum(max(0, advanced_to - first) // step for step in clock_steps(query.windows, semantics))
 
 
-@dataclass(frozen=True, slots=True)
-class WindowWork:
-    """The part of one window in ``Work``, with the same fields."""
-
-    reports: float = 0.0
-    held: float = 0.0
-    loaded: float = 0.0
-    rows: float = 0.0
-
-
-def _window_work(stream: Path, listed: Manifest, window: Window, semantics: Semantics) -> WindowWork:
+def _window_work(stream: Path, listed: Manifest, window: Window, semantics: Semantics) -> Work:
+    """The part of one window, apart from the sizes of the stream and of the static data."""
     triples = listed.rows
     if listed.time is None:
-        return WindowWork()
+        return Work()
     span = max(1, listed.time.greatest - listed.time.least)
     # An even rate is assumed: the manifest has only the bounds of the times.
     content: float = triples * min(1.0, window.size / span)
@@ -186,7 +177,7 @@ def _window_work(stream: Path, listed: Manifest, window: Window, semantics: Sema
     changes = Report.CONTENT_CHANGE in semantics.report
     rows = max(triples, content * reports)
     if not changes:
-        return WindowWork(reports, rows, rows, rows)
+        return Work(reports=reports, loaded=rows, held=rows, rows=rows)
     # Under content change each tick may report: each element, or each distinct time.
     reports = max(
         reports, triples if semantics.tick in {Tick.TUPLE, Tick.ELEMENT} else len(pc.unique(column(stream, "time")))
@@ -195,7 +186,7 @@ def _window_work(stream: Path, listed: Manifest, window: Window, semantics: Sema
     # A set whose window only moves at slides gains triples between two of them, and the definition adds them to the
     # graph of the report before (semantics.evaluate.Loaded).
     grows = semantics.content is Counting.SET and semantics.scope is not Scope.RANGE and window.kind != "count"
-    return WindowWork(reports, contents, min(contents, rows) if grows else contents, rows)
+    return Work(reports=reports, loaded=min(contents, rows) if grows else contents, held=contents, rows=rows)
 
 
 def column(stream: Path, name: str) -> pa.ChunkedArray:

@@ -83,7 +83,8 @@ class TimedQuery:
 
     def __init__(self, query: ContinuousQuery, pattern: al.Pattern, shown: Sequence[str]) -> None:
         # The same solution has other terms in another content: another time, other blank nodes.
-        if reads_time(query.form) or _makes_blank_nodes(pattern):
+        trees = (tree for part in every_pattern(pattern) for tree in expressions(part))
+        if reads_time(query.form) or any(map(makes_blank_nodes, trees)):
             raise NotMonotoneError("times and fresh terms")
         self._static = set(query.static)
         name = query.windows[0].name
@@ -196,11 +197,6 @@ def branches(pattern: al.Pattern) -> list[al.Pattern]:
         case al.Graph(name=name, pattern=inner) if isinstance(name, str):
             return [al.Graph(name, branch) for branch in branches(inner)]
     raise NotMonotoneError(f"{type(pattern).__name__} in the query")
-
-
-def _makes_blank_nodes(pattern: al.Pattern) -> bool:
-    trees = (tree for part in every_pattern(pattern) for tree in expressions(part))
-    return any(map(makes_blank_nodes, trees))
 
 
 def _plain(expression: al.Expression) -> al.Expression:

@@ -4,7 +4,6 @@ from dataclasses import replace
 from typing import Final
 
 from streamgauge.model.phrases import counted
-from streamgauge.model.query import Window
 from streamgauge.model.run import Run
 from streamgauge.model.verdict import Judgement, Verdict
 from streamgauge.semantics.beginning import awaited
@@ -32,7 +31,7 @@ def nothing_due(run: Run, t0: int | None) -> str:
     span = max(times) - min(times) if times else None
     fed = "" if span is None else f"{counted(len(times), 'element')} span {span:,} ms and "
     end = run.header.advanced_to
-    window = max((window.window for window in run.header.query.windows), key=_length, default=None)
+    window = max((window.window for window in run.header.query.windows), key=lambda window: window.slide, default=None)
     if window is None:
         return f"No report was due: {fed}time reached {end:,} ms; {_HORIZON}."
     unit = "triples" if window.kind == "count" else "ms"
@@ -42,7 +41,3 @@ def nothing_due(run: Run, t0: int | None) -> str:
     if first := awaited(run.header.query.windows, semantics, semantics.t0 if t0 is None else t0, end):
         shown, begun = f"{first} ({shown}", f"{begun})"
     return f"No report was due: {fed}time reached {end:,} ms, but {shown}{begun}; {_TIMES} Or {_HORIZON}."
-
-
-def _length(window: Window) -> int:
-    return window.slide

@@ -15,7 +15,7 @@ from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run
 from streamgauge.model.semantics import R2S, Counting, Semantics
 from streamgauge.model.terms import Row, datatype
-from streamgauge.oracle.expected.reports import Expect
+from streamgauge.oracle.expected.reports import Expect, every_instant
 from streamgauge.oracle.judging.align import Similarity, align, merged
 from streamgauge.oracle.judging.compare import Bags, alike, fits, overlap
 from streamgauge.oracle.judging.histories import Histories, SentDifference
@@ -270,9 +270,3 @@ def _legal(unit: Unit) -> Unit:
         both=Overlap(len(received), (), (), retyped=unit.both.retyped),
         doubtful=(*unit.both.missing, *unit.both.surplus),
     )
-
-
-def every_instant(semantics: Semantics) -> Semantics:
-    """The semantics under which every evaluated instant sends its whole answer."""
-    able = frozenset({R2S.RSTREAM})
-    return replace(semantics, r2s=R2S.RSTREAM, r2s_able=able, notify_empty=True, since=None, answers=Counting.BAG)
