@@ -5,10 +5,13 @@ import string
 import time
 from collections.abc import Callable
 from contextlib import suppress
+from functools import partial
 from io import BytesIO
 
 import pyoxigraph as ox
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from streamgauge.formats.bounded_files import bounded
 from streamgauge.formats.bounds import (
@@ -17,6 +20,7 @@ from streamgauge.formats.bounds import (
     BoundError,
     TextBounds,
     TurtleScan,
+    XmlScan,
     check_json,
     check_rdf,
     check_results,
@@ -24,11 +28,12 @@ from streamgauge.formats.bounds import (
     check_xml,
     read_json,
 )
+from tests.examples import examples
 
 RDF = ' xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:t="urn:t:"'
 
 
-def refusal(check: Callable[[str], None], text: str) -> BoundError | None:
+def refusal(check: Callable[[str], object], text: str) -> BoundError | None:
     try:
         check(text)
     except BoundError as error:
@@ -221,6 +226,42 @@ def test_xml_lies_at_most_so_deep() -> None:
     check_xml(whole % ("<t:A t:a=\"<b>\" t:b='>'/>" * 500 + "<!-- <a> -->" * 500 + "<![CDATA[<!DOCTYPE <a>]]>" * 500))
     with pytest.raises(BoundError, match="elements are nested more than 100 deep"):
         check_xml(whole % ("<t:A><t:p>" * 51 + "</t:p></t:A>" * 51))
+
+
+XML_PARTS = [
+    "<a>",
+    "</a>",
+    "<b/>",
+    *("<", ">", "/>", "</", "a", "=", "/", "!", "-", "]", "\n", " ", '"', "'"),
+    "<t:a t:b=\"<c> '\" t:d='>'>",
+    *("<!--", "-->", "<!-- <a> -->", "<![CDATA[", "]]>", "<![CDATA[<!DOCTYPE <a>]]>", "<?a", "?>", "<!DOCTYPE"),
+]
+
+
+def check_xml_in_blocks(text: str, size: int, levels: int = 0) -> XmlScan:
+    scan = XmlScan(levels)
+    for at in range(0, len(text), size):
+        scan.feed(text[at : at + size], last=False)
+        assert len(scan.rest) < len("<![CDATA[]]>")
+    scan.feed("", last=True)
+    return scan
+
+
+@pytest.mark.parametrize("blanks", ["", " \n "])
+@pytest.mark.parametrize("kind", ["Resource", "Collection", "Triple", "Literal", "Resources", "x" * 20, ""])
+def test_literals_of_xml_are_seen_in_blocks_of_any_size(kind: str, blanks: str) -> None:
+    for size in range(1, 60):
+        scan = check_xml_in_blocks(f'<a/><t:b rdf:parseType{blanks}={blanks}"{kind}">', size)
+        assert scan.literals == (kind not in ("Resource", "Collection", "Triple"))
+
+
+@given(st.lists(st.sampled_from(XML_PARTS), max_size=20).map("".join), st.integers(1, 9))
+@examples(300, 20_000)
+def test_xml_in_blocks_is_held_to_the_bounds_of_the_whole(text: str, size: int) -> None:
+    for levels in range(DATA_DEPTH - 2, DATA_DEPTH + 1):
+        whole = refusal(partial(XmlScan(levels).feed, last=True), text)
+        cut = refusal(partial(check_xml_in_blocks, size=size, levels=levels), text)
+        assert str(cut) == str(whole)
 
 
 def test_results_are_held_to_the_same_bounds() -> None:

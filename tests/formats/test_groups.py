@@ -124,7 +124,12 @@ SIZES = {
     "f.trig": "<urn:t> {{ <urn:g/{n}> <" + STATED + "> {n} }} <urn:g/{n}> {{ <urn:s> <urn:p> {n} }}\n",
     "f.nt": "_:b{n} <" + RESULT_TIME + '> "{n}"^^<' + LONG + '> .\n_:b{n} <urn:p> "{n}" .\n',
     "f.ttl": "[] <" + RESULT_TIME + "> {n} ; <urn:p> [ <urn:q> {n} ] .\n",
+    "f.rdf": "<r:Bag><s:resultTime>{n}</s:resultTime><e:p r:parseType='Resource'><e:q>{n}</e:q></e:p></r:Bag>\n",
 }
+RDF_XML = (
+    "<r:RDF xmlns:r='http://www.w3.org/1999/02/22-rdf-syntax-ns#' xmlns:s='http://www.w3.org/ns/sosa/' xmlns:e='urn:'>"
+)
+AROUND = {"f.rdf": (RDF_XML, "</r:RDF>")}
 
 
 @pytest.mark.parametrize("name", SIZES)
@@ -137,8 +142,8 @@ def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name):
     peaks = []
     for count in (100, 1_000, 3_000):  # the first imports modules
         path = tmp_path / name
-        path.write_text("".join(SIZES[name].format(n=at) for at in range(count)))
-        reading = Reading(time_property=RESULT_TIME if name in ("f.nt", "f.ttl") else None)
+        path.write_text("".join(SIZES[name].format(n=at) for at in range(count)).join(AROUND.get(name, ("", ""))))
+        reading = Reading(time_property=None if name in ("f.nq", "f.trig") else RESULT_TIME)
         tracemalloc.start()
         assert sum(1 for _ in read_elements(path, stream_format(path, None, reading), reading)) == count
         peaks.append(tracemalloc.get_traced_memory()[1])
@@ -151,4 +156,23 @@ def test_rdf_xml_of_many_blocks_is_not_nested():
     head = b'<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:t="urn:t:">'
     one = b'<rdf:Description rdf:about="urn:a"><t:p rdf:resource="urn:b"/></rdf:Description>'
     body = BytesIO(head + one * 20_000 + b"</rdf:RDF>")
-    assert sum(1 for _ in parse_open(body, "f.rdf", ox.RdfFormat.RDF_XML)) == 20_000
+    quads = parse_open(body, "f.rdf", ox.RdfFormat.RDF_XML)
+    assert next(quads)
+    # The first description comes before the last is read.
+    assert body.tell() < 2**17
+    assert sum(1 for _ in quads) == 19_999
+
+
+@pytest.mark.parametrize(
+    ("part", "reason"),
+    [
+        ("<!DOCTYPE a>", "f.rdf: XML with a DTD"),
+        ("<t:a>" * 120, "f.rdf: elements are nested more than 100 deep"),
+        ("</t:a>", "f.rdf: ill-formed document"),
+    ],
+)
+def test_what_is_wrong_after_many_blocks_of_rdf_xml_is_refused(part, reason):
+    head = '<rdf:RDF xmlns:rdf="http://www.w3.org/1999/02/22-rdf-syntax-ns#" xmlns:t="urn:t:">\n'
+    one = '<rdf:Description rdf:about="urn:a"><t:p rdf:resource="urn:b"/></rdf:Description>\n'
+    with pytest.raises(FormatError, match=reason):
+        list(parse_open(BytesIO((head + one * 5_000 + part).encode()), "f.rdf", ox.RdfFormat.RDF_XML))

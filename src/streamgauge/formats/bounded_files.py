@@ -6,10 +6,10 @@ from typing import IO, Final, TypeAlias
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounds import JSON_LD, TRIPLE_TERMS, TurtleScan, check_rdf
+from streamgauge.formats.bounds import JSON_LD, TRIPLE_TERMS, TurtleScan, XmlScan, check_rdf
 
-_WHOLE: Final = (*JSON_LD, ox.RdfFormat.RDF_XML)
 _BLOCK: Final = 2**20
+_SCANNED_BLOCK: Final = 2**16
 
 ByteFile: TypeAlias = IO[bytes] | io.RawIOBase
 
@@ -34,13 +34,21 @@ class ByteReader(io.RawIOBase):
 def bounded(file: ByteFile, syntax: ox.RdfFormat) -> ByteFile:
     """The same bytes for a parser; BoundError, now or while reading, for text beyond a bound.
 
-    JSON-LD and RDF/XML are read whole. A file of another syntax with few triple terms is returned unchanged.
+    JSON-LD is read whole. A file of Turtle, or of a syntax like it, with few triple terms is returned unchanged.
     """
-    if syntax in _WHOLE:
+    if syntax == ox.RdfFormat.RDF_XML:
+        return scanned_xml(file, XmlScan())
+    if syntax in JSON_LD:
         body = file.read() or b""
         check_rdf(body, syntax)
         return io.BytesIO(body)
     return _scanned(file, TurtleScan()) if _may_nest(file) else file
+
+
+def scanned_xml(file: ByteFile, scan: XmlScan) -> ByteFile:
+    """The same bytes of XML, scanned before a parser gets them; BoundError while reading."""
+    # The parser asks for 2 KB at a time; longer blocks cut fewer tokens.
+    return io.BufferedReader(_scanned(file, scan), _SCANNED_BLOCK)
 
 
 def _may_nest(file: ByteFile) -> bool:
@@ -57,7 +65,7 @@ def _may_nest(file: ByteFile) -> bool:
     return count > TRIPLE_TERMS
 
 
-def _scanned(file: ByteFile, scan: TurtleScan) -> ByteReader:
+def _scanned(file: ByteFile, scan: TurtleScan | XmlScan) -> ByteReader:
     """A file that is scanned before the parser reads it; BoundError."""
 
     def take(size: int) -> bytes:

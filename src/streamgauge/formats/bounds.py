@@ -66,10 +66,17 @@ _JSON: Final = re.compile(rf'"(?:[^"\\]|{_ESCAPED})*+"?+|[\[{{]|[\]}}]|:')
 _SEPARATORS: Final = (",", "[", "{")
 _SEPARATED: Final = re.compile(rf'"(?:[^"\\]|{_ESCAPED})*+"?+|[,\[{{]')
 _XML: Final = re.compile(
-    r"<!--.*?(?:-->|\Z)|<!\[CDATA\[.*?(?:\]\]>|\Z)|<\?.*?(?:\?>|\Z)|<!|</|"
-    r"""<(?:[^<>"']|"[^"]*+"|'[^']*+')*+>?+""",
+    r"<(?:(?P<end>/)|!--.*?(?:(?P<comment>-->)|\Z)|!\[CDATA\[.*?(?:(?P<cdata>\]\]>)|\Z)|"
+    r"\?.*?(?:(?P<instruction>\?>)|\Z)|(?P<declaration>!)|"
+    r"""(?:[^<>"'/]++|"[^"]*+(?:"|\Z)|'[^']*+(?:'|\Z)|/(?!>))*+(?:(?P<empty>/>)|(?P<start>>)|(?=<)|\Z))""",
     re.DOTALL,
 )
+"""Tokens of XML, by the group of their end; no group matches in one without an end."""
+_XML_OPENERS: Final = ("<!--", "<![CDATA[", "<?")
+_XML_QUOTES: Final = re.compile(r""""[^"]*+"|'[^']*+'""")
+# RDF/XML reads any other value of parseType as ``Literal`` (production parseTypeOtherPropertyElt).
+_LITERAL_OF_XML: Final = re.compile(r"""parseType\s*=\s*(["'])(?!Resource\1|Collection\1|Triple\1)""")
+_CUT_PARSE_TYPE: Final = re.compile(r"""parseType\s*(?:=\s*(?:["'][A-Za-z]{0,10})?)?\Z""")
 _CODE_POINT: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
 _LONGEST_TERMINAL: Final = 64 * 2**20
 
@@ -273,23 +280,89 @@ class _Contexts:
 
 def check_xml(body: str | bytes) -> None:
     """BoundError for XML with a DTD, in another encoding than UTF-8, or with elements nested too deeply."""
-    text = _decoded(body)
-    # In UTF-16 and the like the scan would see no tags.
-    if "\0" in text[:_XML_HEAD] or text[:2] in ("\xff\xfe", "\xfe\xff") or _other_encoding(text[:_XML_HEAD]):
-        raise BoundError("XML is read in UTF-8 only: convert it")
-    depth = 0
-    for match in _XML.finditer(text):
-        part = match[0]
+    XmlScan().feed(_decoded(body), last=True)
+
+
+@dataclass(slots=True)
+class XmlScan:
+    """Counts open elements in XML that comes in blocks; ``feed`` raises BoundError as ``check_xml`` does.
+
+    A token that the end of a block cuts is carried over in a short form that means the same to the scan, so its length
+    costs neither memory nor a second look: of ``<t:a t:b="x > y``, an element whose attribute is open, ``<a"`` remains.
+    """
+
+    depth: int = 0
+    literals: bool = False
+    """Whether elements whose content is a literal of RDF/XML have begun."""
+    rest: str = ""
+    head: str = ""
+    parse_type: str = ""
+    """The end of the last block that may be the beginning of ``parseType="Literal"``."""
+
+    def feed(self, text: str, *, last: bool) -> None:
+        """Scan a block; ``last`` if no other follows."""
+        if len(self.head) < _XML_HEAD:
+            self._check_encoding(text)
+        if not self.literals:
+            self._find_literals(self.parse_type + text, last=last)
+        text, self.rest = self.rest + text, ""
+        for match in _XML.finditer(text):
+            kind = match.lastgroup
+            if kind == "end":
+                self.depth = max(0, self.depth - 1)
+            elif kind == "start":
+                self._open(match.start())
+            elif kind == "declaration" or kind is None:
+                if not last and _is_cut(match):
+                    self.rest = _shortened(text[match.start() :])
+                    break
+                self._take_unended(match)
+
+    def _take_unended(self, match: re.Match[str]) -> None:
         # Entities can refer to each other: a few lines expand to GB ("billion laughs"), and external ones read files.
-        if part == "<!":
+        if match.lastgroup == "declaration":
             raise BoundError("XML with a DTD (<!DOCTYPE, <!ENTITY) is refused: expand its entities", match.start())
-        if part == "</":
-            depth = max(0, depth - 1)
-        elif part[1:2] not in ("!", "?") and not part.endswith("/>"):
-            depth += 1
-        if depth > DATA_DEPTH:
+        # A tag without an end may still open an element, if only for a parser that goes on after errors.
+        if match[0][1:2] not in ("!", "?"):
+            self._open(match.start())
+
+    def _open(self, position: int) -> None:
+        self.depth += 1
+        if self.depth > DATA_DEPTH:
             sentence = f"elements are nested more than {DATA_DEPTH} deep: give the blank nodes names instead"
-            raise BoundError(sentence, match.start())
+            raise BoundError(sentence, position)
+
+    def _find_literals(self, text: str, *, last: bool) -> None:
+        cut = None if last else _CUT_PARSE_TYPE.search(text)
+        self.literals = _LITERAL_OF_XML.search(text, 0, cut.start() if cut else len(text)) is not None
+        # Blanks are equal to one, so that their number costs nothing.
+        self.parse_type = re.sub(r"\s+", " ", cut[0]) if cut else text[1 - len("parseType") :]
+
+    def _check_encoding(self, text: str) -> None:
+        self.head = (self.head + text)[:_XML_HEAD]
+        # In UTF-16 and the like the scan would see no tags.
+        if "\0" in self.head or self.head[:2] in ("\xff\xfe", "\xfe\xff") or _other_encoding(self.head):
+            raise BoundError("XML is read in UTF-8 only: convert it")
+
+
+def _is_cut(match: re.Match[str]) -> bool:
+    """Whether a token without an end may go on in the next block."""
+    if match.lastgroup == "declaration":
+        # Neither a comment nor CDATA so far, but it may become one.
+        return any(opener.startswith(match.string[match.start() :]) for opener in _XML_OPENERS)
+    return match.end() == len(match.string)
+
+
+def _shortened(token: str) -> str:
+    """The short form of a token without its end."""
+    for opener in _XML_OPENERS:
+        if opener.startswith(token):
+            return token
+        if token.startswith(opener):
+            # The last two characters may begin the end, as in ``--`` of ``-->``.
+            return opener + token[len(opener) :][-2:]
+    quote = re.search("[\"']", _XML_QUOTES.sub("", token))
+    return f"<a{quote[0] if quote else '/' if token.endswith('/') else ''}"
 
 
 _XML_HEAD: Final = 200

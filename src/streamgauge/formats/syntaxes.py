@@ -11,8 +11,8 @@ from xml.etree.ElementTree import ParseError, canonicalize
 
 import pyoxigraph as ox
 
-from streamgauge.formats.bounded_files import ByteReader, bounded
-from streamgauge.formats.bounds import BoundError, check_xml
+from streamgauge.formats.bounded_files import ByteReader, bounded, scanned_xml
+from streamgauge.formats.bounds import BoundError, XmlScan
 from streamgauge.formats.charsets import CharsetError, text_in_utf8
 from streamgauge.formats.contexts import ContextError, embedded
 from streamgauge.formats.documents import FormatError
@@ -201,22 +201,18 @@ def _check_resolved(text: str) -> None:
         raise ContextError(f"<{rest.partition('>')[0]}> is a relative IRI: {_BASE}")
 
 
-# RDF/XML reads any other value of parseType as ``Literal`` (production parseTypeOtherPropertyElt).
-_LITERAL_OF_XML: Final = re.compile(rb"""parseType\s*=\s*(["'])(?!Resource\1|Collection\1|Triple\1)""")
 _XML_LITERAL: Final = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral")
 
 
 def _rdf_xml(file: IO[bytes] | io.RawIOBase, base: str | None) -> Iterator[ox.Quad]:
     """The quads of RDF/XML; literals of ``rdf:parseType="Literal"`` are canonical (RDF 1.2 XML, 7.2.17)."""
-    body = file.read() or b""
-    check_xml(body)
-    quads = ox.parse(body, format=ox.RdfFormat.RDF_XML, base_iri=base)
-    # Few texts have such literals: in the others, no quad is built twice.
-    if not _LITERAL_OF_XML.search(body):
-        yield from quads
-        return
-    for quad in quads:
-        yield ox.Quad(quad.subject, quad.predicate, _canonical_xml(quad.object), quad.graph_name)
+    scan = XmlScan()
+    for quad in ox.parse(cast(IO[bytes], scanned_xml(file, scan)), format=ox.RdfFormat.RDF_XML, base_iri=base):
+        # Few texts have such literals: in the others, no quad is built twice.
+        if scan.literals:
+            yield ox.Quad(quad.subject, quad.predicate, _canonical_xml(quad.object), quad.graph_name)
+        else:
+            yield quad
 
 
 def _canonical_xml(term: ox.NamedNode | ox.BlankNode | ox.Literal | ox.Triple) -> Any:
