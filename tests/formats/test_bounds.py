@@ -256,7 +256,7 @@ def test_literals_of_xml_are_seen_in_blocks_of_any_size(kind: str, blanks: str) 
 
 
 @given(st.lists(st.sampled_from(XML_PARTS), max_size=20).map("".join), st.integers(1, 9))
-@examples(300, 20_000)
+@examples(150, 20_000)
 def test_xml_in_blocks_is_held_to_the_bounds_of_the_whole(text: str, size: int) -> None:
     for levels in range(DATA_DEPTH - 2, DATA_DEPTH + 1):
         whole = refusal(partial(XmlScan(levels).feed, last=True), text)

@@ -16,6 +16,7 @@ from streamgauge.formats.bounds import BoundError, XmlScan
 from streamgauge.formats.charsets import CharsetError, text_in_utf8
 from streamgauge.formats.contexts import ContextError, embedded
 from streamgauge.formats.documents import FormatError
+from streamgauge.formats.json_ld_chunks import chunks
 from streamgauge.formats.line_versions import LINES, UnversionedFile
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import Term, Triple
@@ -173,9 +174,9 @@ def _quads(
         raise FormatError(f"{place}: the base {base} is not an absolute IRI: write it in full, as http://example.org/")
     if syntax == ox.RdfFormat.RDF_XML:
         return _rdf_xml(file, base)
-    read = cast(IO[bytes], bounded(file, syntax))
     if syntax == ox.RdfFormat.JSON_LD:
-        return ox.parse(embedded(read.read(), contexts, base), format=syntax, base_iri=base or _UNRESOLVED)
+        return _json_ld(file, base, contexts)
+    read = cast(IO[bytes], bounded(file, syntax))
     lines = UnversionedFile(read) if syntax in LINES else read
     return ox.parse(cast(IO[bytes], lines), format=syntax, base_iri=base)
 
@@ -199,6 +200,18 @@ def _check_resolved(text: str) -> None:
     _, before, rest = text.partition(f"<{_UNRESOLVED}")
     if before:
         raise ContextError(f"<{rest.partition('>')[0]}> is a relative IRI: {_BASE}")
+
+
+def _json_ld(file: IO[bytes] | io.RawIOBase, base: str | None, contexts: Mapping[str, Any]) -> Iterator[ox.Quad]:
+    """The quads of JSON-LD, chunk by chunk, each held to the bounds of a document."""
+    for line, text in chunks(file):
+        body = cast(IO[bytes], bounded(io.BytesIO(text), ox.RdfFormat.JSON_LD)).read()
+        document = embedded(body, contexts, base)
+        try:
+            yield from ox.parse(document, format=ox.RdfFormat.JSON_LD, base_iri=base or _UNRESOLVED)
+        except SyntaxError as error:
+            error.lineno = error.lineno and error.lineno + line
+            raise
 
 
 _XML_LITERAL: Final = ox.NamedNode("http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral")
