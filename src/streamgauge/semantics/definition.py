@@ -5,9 +5,10 @@
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final, TypeAlias
 
+from streamgauge.model.algebra import QueryForm
 from streamgauge.model.element import StreamElement
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
@@ -18,7 +19,7 @@ from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Loaded, snapshot_under
 from streamgauge.semantics.honoured import DEFINED, not_honoured
-from streamgauge.semantics.refusal import RefusedError, meaningless, undefined, volatile
+from streamgauge.semantics.refusal import RefusedError, at_odds, indefinite
 from streamgauge.semantics.updates import updates
 
 SIGN: Final = "±"
@@ -107,12 +108,17 @@ def answered(reports: Held, query: ContinuousQuery, semantics: Semantics) -> tup
     return tuple(ExpectedReport(due, names, rows, sizes[due]) for due, rows in streamed(evaluated, r2s, semantics))
 
 
-def refuse(query: ContinuousQuery, semantics: Semantics) -> None:
-    """Raise RefusedError for an undefined query, and for an operator that the semantics' engine lacks."""
+def refuse(
+    query: ContinuousQuery, semantics: Semantics, walked: Callable[[QueryForm], str | None] = indefinite
+) -> None:
+    """Raise RefusedError for an undefined query, and for an operator that the semantics' engine lacks.
+
+    ``walked`` gives the reason in the query's form, for a caller that asks about a form under many semantics.
+    """
     # The first reason that applies is shown: fields of the semantics before parts of the query, as the remedy for those
     # is another semantics.
     strange = not_honoured(semantics, DEFINED, "the definition")
-    if reason := strange or meaningless(query, semantics) or undefined(query.form) or volatile(query.form):
+    if reason := strange or at_odds(query, semantics) or walked(query.form):
         raise RefusedError(reason)
     r2s = operator(query, semantics)
     if r2s not in semantics.r2s_able:

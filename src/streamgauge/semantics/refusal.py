@@ -34,6 +34,11 @@ class StreamNameError(MistakeError, ValueError):
 
 def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
     """Why the query is undefined under the semantics, for every evaluator; ``None`` if it is defined."""
+    return at_odds(query, semantics) or _misplaced_timestamp(query.form)
+
+
+def at_odds(query: ContinuousQuery, semantics: Semantics) -> str | None:
+    """Why the query cannot be answered under this semantics, though it may under another; ``None`` if it can."""
     if not query.windows:
         return "the query has no window: name a stream and a window over it"
     named = Counter(window.name for window in query.windows if window.name is not None)
@@ -56,8 +61,17 @@ def meaningless(query: ContinuousQuery, semantics: Semantics) -> str | None:
             f"{query.r2s or semantics.r2s} of CONSTRUCT with blank nodes in the template: every instant makes new "
             "ones, so no two can be compared; use Rstream or IRIs"
         )
+    return None
+
+
+def indefinite(form: al.QueryForm) -> str | None:
+    """Why the query has no definite answers under any semantics, found by walking through it; ``None`` if it has."""
+    return _misplaced_timestamp(form) or undefined(form) or volatile(form)
+
+
+def _misplaced_timestamp(form: al.QueryForm) -> str | None:
     try:
-        stamped(query.form)
+        stamped(form)
     # The rewriting is the only place that knows where timestamp() may stand.
     except ValueError as error:
         return str(error)

@@ -25,7 +25,7 @@ from streamgauge.semantics.arrivals import admit, by_triple
 from streamgauge.semantics.definition import facts, operator, refuse, streamed
 from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.evaluate import Snapshot
-from streamgauge.semantics.refusal import OutOfOrderError, RefusedError
+from streamgauge.semantics.refusal import OutOfOrderError, RefusedError, indefinite
 from streamgauge.semantics.static_data import with_matched_static
 
 
@@ -167,6 +167,7 @@ class Simulator:
         self._solvers: dict[object, tuple[int, Snapshot]] = {}
         self._solvers_of: dict[object, tuple[int, Snapshot]] = {}
         self._rows: dict[tuple[int, int | None, tuple[int, ...]], Rows] = {}
+        self._walked: dict[int, str | None] = {}  # forms by identity, kept in ``_held``
         self._held: list[object] = []
 
     def reports(self, case: Case) -> tuple[ModelReport, ...]:
@@ -335,10 +336,17 @@ class Simulator:
         """
         key = (id(query), id(case.keeps), case.semantics)
         if key not in self._solvers_of:
-            refuse(query, case.semantics)
+            refuse(query, case.semantics, self._indefinite)
             self._held += [query, case.keeps]
             self._solvers_of[key] = self._new_solver(case, query)
         return self._solvers_of[key]
+
+    def _indefinite(self, form: al.QueryForm) -> str | None:
+        """``refusal.indefinite``, once for each form: a query is tried under many semantics."""
+        if id(form) not in self._walked:
+            self._held.append(form)
+            self._walked[id(form)] = indefinite(form)
+        return self._walked[id(form)]
 
     def _new_solver(self, case: Case, query: ContinuousQuery) -> tuple[int, Snapshot]:
         counting, empty = case.semantics.content, case.semantics.empty_aggregate
