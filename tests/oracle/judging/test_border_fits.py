@@ -11,7 +11,7 @@ from streamgauge.formats.notation import term
 from streamgauge.model.semantics import R2S, Borders, Counting, EmptyAggregate, Report, Tick
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging import border_fits, gracious
-from streamgauge.oracle.judging.border_fits import reached
+from streamgauge.oracle.judging.lifetimes import minimal, reached
 from streamgauge.oracle.judging.oracle import JudgingRules, check
 from streamgauge.semantics.profiles import RSPQL
 from tests.examples import examples
@@ -25,6 +25,7 @@ QUERIES = (
     "SELECT ?s ?t { ?s <urn:p> ?o . ?t <urn:q> ?o }",
     "SELECT ?o { ?s <urn:p> ?o . FILTER(?o != <urn:o1>) }",
     "SELECT ?s ?o { { ?s <urn:p> ?o } UNION { ?o <urn:q> ?s } } ORDER BY ?s",
+    "SELECT ?s ?blank_0 { [] <urn:p> ?s . [] <urn:q> ?blank_0 }",
     "SELECT ?s ?t { [] <urn:p> ?s . VALUES ?s { <urn:o1> <urn:o2> } BIND(?s AS ?t) }",
 )
 NUMBERS = (
@@ -220,6 +221,13 @@ def test_a_named_window_beside_static_data_is_searched_at_once(monkeypatch):
     assert search.fit(border_fits.View(0, 8, 0, 7, 3), said.added, None) == border_fits.BorderFit(0, 9, 1.0, 1.0)
 
 
+@pytest.mark.parametrize(("reach", "settled"), [(5, True), (4, False)])
+def test_an_exact_fit_is_settled_within_the_sum_of_its_shifts(reach, settled):
+    declared = border_fits.View(10, 20, 10, 19, 9)
+    assert border_fits.BorderFit(8, 22, 1.0, 1.0).is_settled(declared, reach) is settled
+    assert not border_fits.BorderFit(8, 22, 1.0, 0.5).is_settled(declared, reach)
+
+
 span = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda pair: (min(pair), max(pair)))
 
 
@@ -231,7 +239,7 @@ span = st.tuples(st.integers(0, 6), st.integers(0, 6)).map(lambda pair: (min(pai
     st.integers(0, 7),
 )
 def test_weights_say_how_many_numbers_are_reached(members, number, low, high):
-    members = [border_fits.minimal(iter(spans)) for spans in members]
+    members = [minimal(iter(spans)) for spans in members]
     inside = sum(any(first >= low and last < high for first, last in spans) for spans in members)
     weights = Counter[tuple[int, int]]()
     for pair, weight in reached(members, range(1, number + 1)):

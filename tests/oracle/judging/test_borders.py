@@ -1,5 +1,7 @@
 """The best pair of borders is the one that trying all pairs finds, whatever the blocks are."""
 
+from typing import ClassVar
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -57,6 +59,33 @@ def test_the_best_pair_is_the_one_that_trying_all_finds(data):
         borders.MAX_BLOCK_PAIRS, borders.MIN_BLOCKS = blocks, corners
     best = tried(starts, ends, start, end, *wanted, received)
     assert (starts[result.start], ends[result.end], result.common, result.rows) == best[3:]
+
+
+class Watched(Quadrants):
+    """Quadrants that note the pairs at which they are counted."""
+
+    pairs: ClassVar[list[int]] = []
+
+    def counts(self, starts, ends):
+        self.pairs.append(len(starts) * len(ends))
+        return super().counts(starts, ends)
+
+
+def test_blocks_that_hold_no_better_pair_are_not_evaluated(monkeypatch):
+    """256 pairs in blocks of 4 by 4. One row exists from (4, 7) or (7, 9) on: only the block of (4, 7) fits exactly
+    under the declared borders (4, 7); F1 is less wherever one of the five other rows, at (1, 12), is inside.
+    """
+    monkeypatch.setattr(borders, "MAX_BLOCK_PAIRS", 16)
+    monkeypatch.setattr(borders, "MIN_BLOCKS", 4)
+    Watched.pairs.clear()
+    places = np.arange(16)
+    grid = BorderGrid.of(places, places, 4, 7)
+    row = [(4, 7, 1), (7, 9, 1), (4, 9, -1)]
+    rows = quadrants([*row, *[(1, 12, 1)] * 5])
+    common = Watched(*(getattr(quadrants(row), name) for name in ("start", "end", "weight")))
+    result = best_pair(grid, common, rows, 1)
+    assert (result.start, result.end, result.common, result.rows) == (4, 7, 1, 1)
+    assert Watched.pairs == [16]
 
 
 @pytest.mark.parametrize(("start", "end", "number"), [(4, 7, 1), (7, 9, 1), (4, 9, 1), (5, 8, 0), (8, 9, 0)])

@@ -5,7 +5,6 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from sys import maxsize
 from typing import Final, TypeAlias
 
@@ -19,7 +18,7 @@ from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Semantics
 from streamgauge.model.terms import Row, Term, Triple
 from streamgauge.oracle.judging.borders import BorderGrid, Quadrants, best_pair
 from streamgauge.oracle.judging.compare import overlap
-from streamgauge.oracle.judging.lifetimes import NotMonotoneError, Ranks, Span, TimedQuery, TimedSolutions, minimal
+from streamgauge.oracle.judging.lifetimes import NotMonotoneError, Ranks, Span, TimedQuery, TimedSolutions, reached
 from streamgauge.oracle.judging.metrics import ratio
 from streamgauge.oracle.worlds.blank_nodes import has_blanks
 from streamgauge.oracle.worlds.intervals import TOLERANCE, finite, read
@@ -271,45 +270,6 @@ class _RankBorders:
         return BorderFit(*borders, ratio(common, received, rows), ratio(common, rows, received))
 
 
-def signed(spans: Sequence[Span]) -> Iterator[tuple[Span, int]]:
-    """Weights of spans that sum to 1 in every range that contains at least one of the minimal spans, else to 0.
-
-    Inclusion and exclusion over neighbours: a range that contains spans i to j of the ascending list contains j - i of
-    the unions of two neighbours, so the sum is (j - i + 1) - (j - i) = 1.
-    """
-    yield from ((span, 1) for span in spans)
-    yield from (((one[0], other[1]), -1) for one, other in pairwise(spans))
-
-
-def reached(members: Sequence[Sequence[Span]], numbers: Sequence[int]) -> Iterator[tuple[Span, int]]:
-    """Weights of spans whose sum over a range is how many of ``numbers`` are at most the members that it contains.
-
-    A range contains a member if it contains one of its spans. Sweeping the start backwards, each member has a smallest
-    end; the k-th smallest of these is where a content with that start has k members.
-
-    Worked example: members with the spans (0, 3) and (1, 2), numbers 1 and 2. From start 1 one member ends, at 2: the
-    first number has the span (1, 2). From start 0 the ends are 2 and 3: the second has (0, 3), and (0, 2) for the first
-    is not minimal. A content of 0 to 3 gets 1 + 1 = 2, one of 1 to 3 gets 1.
-    """
-    events = sorted(((first, last, at) for at, spans in enumerate(members) for first, last in spans), reverse=True)
-    ends: dict[int, int] = {}
-    ordered: list[int] = []
-    by_number: dict[int, list[Span]] = {number: [] for number in numbers}
-    for place, (first, last, at) in enumerate(events):
-        if at not in ends or last < ends[at]:
-            if at in ends:
-                ordered.pop(bisect_left(ordered, ends[at]))
-            ends[at] = last
-            ordered.insert(bisect_left(ordered, last), last)
-        # All spans of one start count together, so the state is read only after the last of them.
-        if place + 1 == len(events) or events[place + 1][0] != first:
-            for number, spans in by_number.items():
-                if number <= len(ordered):
-                    spans.append((first, ordered[number - 1]))
-    for spans in by_number.values():
-        yield from signed(minimal(iter(spans)))
-
-
 _Steps: TypeAlias = tuple[Ranks, Ranks, Ranks]
 """Spans (shape n x 2), and what each adds (n) to the number of common rows and (n) to the number of rows sent."""
 
@@ -327,8 +287,7 @@ class SolutionSearch:
         self._sign = -1 if sends is R2S.DSTREAM else 1
 
     def _prepare(self, solutions: TimedSolutions) -> None:
-        outer = [(spans[-1][0], spans[0][1]) for spans in solutions.spans]
-        ends = np.array(outer, dtype=np.int64).reshape(-1, 2)
+        ends = _ranks([(spans[-1][0], spans[0][1]) for spans in solutions.spans])
         simple = np.array([len(spans) == 1 for spans in solutions.spans], dtype=bool)
         order = np.lexsort((ends[:, 0], ~simple))  # those of one span first, sorted, so that _within can bisect them
         self._outer, self._row, self._simple = ends[order], solutions.row[order], simple[order]
@@ -408,8 +367,7 @@ class SolutionSearch:
                 numbers = np.nonzero(sent * ((common != 0) == shared))[0] + 1
                 weighted = [*reached(solutions, numbers.tolist())]
                 weights = self._sign * np.array([weight for _, weight in weighted], dtype=np.int64)
-                spans = np.array([span for span, _ in weighted], dtype=np.int64).reshape(-1, 2)
-                yield spans, weights * shared, weights
+                yield _ranks([span for span, _ in weighted]), weights * shared, weights
 
 
 MAX_EXACT_TRIALS: Final = 200
@@ -430,7 +388,7 @@ class NumberSearch:
     def _prepare(self, solutions: TimedSolutions) -> None:
         if any(len(spans) > 1 for spans in solutions.spans):
             raise NotMonotoneError("triples that come again")
-        spans = np.array([spans[0] for spans in solutions.spans], dtype=np.int64).reshape(-1, 2)
+        spans = _ranks([spans[0] for spans in solutions.spans])
         order = np.lexsort((spans[:, 1], spans[:, 0]))
         self._first, self._last = spans[order, 0], spans[order, 1]
         # Otherwise the solutions of a content are not one range of this order, and prefix sums do not apply.
@@ -491,6 +449,11 @@ class NumberSearch:
 
 FastSearch: TypeAlias = SolutionSearch | NumberSearch
 """A search that evaluates the query once for all pairs of borders."""
+
+
+def _ranks(spans: Sequence[Span]) -> Ranks:
+    """Spans as an array, shape n x 2."""
+    return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
 def _near(term: Term | None) -> float:

@@ -56,10 +56,11 @@ class Quadrants:
         # bincount with weights gives floats, which are exact for counts of this size.
         return np.rint(summed).astype(np.int64) + self.constant
 
-    def signed(self, positive: bool) -> "Quadrants":
-        """The quadrants of one sign; the constant goes with the positive ones."""
-        mine = self.weight > 0 if positive else self.weight < 0
-        return Quadrants(self.start[mine], self.end[mine], self.weight[mine], self.constant if positive else 0)
+    def split(self) -> tuple["Quadrants", "Quadrants"]:
+        """The quadrants of positive weight with the constant, and those of negative weight."""
+        up, down = self.weight > 0, self.weight < 0
+        gained = Quadrants(self.start[up], self.end[up], self.weight[up], self.constant)
+        return gained, Quadrants(self.start[down], self.end[down], self.weight[down])
 
 
 @dataclass(frozen=True, slots=True)
@@ -137,8 +138,8 @@ class _Search:
         positive part at the block's widest content plus the negative part at its narrowest, and at least the reverse.
         """
         wide, narrow = (rows[:-1], columns[1:] - 1), (rows[1:] - 1, columns[:-1])
-        common = self._common.signed(True).counts(*wide) + self._common.signed(False).counts(*narrow)
-        expected = self._rows.signed(True).counts(*narrow) + self._rows.signed(False).counts(*wide)
+        (gained, lost), (grown, shrunk) = self._common.split(), self._rows.split()
+        common, expected = gained.counts(*wide) + lost.counts(*narrow), grown.counts(*narrow) + shrunk.counts(*wide)
         return np.minimum(1.0, _f1(np.maximum(common, 0), np.maximum(expected, 0), self._received))
 
     def look(self, starts: Numbers, ends: Numbers) -> None:

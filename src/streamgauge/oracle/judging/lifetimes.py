@@ -6,9 +6,10 @@ content within it: a solution whose triples arrived at the ranks 4, 7 and 5 exis
 to rank 7 or after. If a triple arrives again, at 9, its solution has several such spans, of which the minimal are kept.
 """
 
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import pairwise, product
 from math import prod
 from sys import maxsize
 from typing import Final, TypeAlias
@@ -73,6 +74,45 @@ def minimal(spans: Iterator[Span]) -> tuple[Span, ...]:
         if not kept or last < kept[-1][1]:
             kept.append((first, last))
     return tuple(reversed(kept))
+
+
+def signed(spans: Sequence[Span]) -> Iterator[tuple[Span, int]]:
+    """Weights of spans that sum to 1 in every range that contains at least one of the minimal spans, else to 0.
+
+    Inclusion and exclusion over neighbours: a range that contains spans i to j of the ascending list contains j - i of
+    the unions of two neighbours, so the sum is (j - i + 1) - (j - i) = 1.
+    """
+    yield from ((span, 1) for span in spans)
+    yield from (((one[0], other[1]), -1) for one, other in pairwise(spans))
+
+
+def reached(members: Sequence[Sequence[Span]], numbers: Sequence[int]) -> Iterator[tuple[Span, int]]:
+    """Weights of spans whose sum over a range is how many of ``numbers`` are at most the members that it contains.
+
+    A range contains a member if it contains one of its spans. Sweeping the start backwards, each member has a smallest
+    end; the k-th smallest of these is where a content with that start has k members.
+
+    Worked example: members with the spans (0, 3) and (1, 2), numbers 1 and 2. From start 1 one member ends, at 2: the
+    first number has the span (1, 2). From start 0 the ends are 2 and 3: the second has (0, 3), and (0, 2) for the first
+    is not minimal. A content of 0 to 3 gets 1 + 1 = 2, one of 1 to 3 gets 1.
+    """
+    events = sorted(((first, last, at) for at, spans in enumerate(members) for first, last in spans), reverse=True)
+    ends: dict[int, int] = {}
+    ordered: list[int] = []
+    by_number: dict[int, list[Span]] = {number: [] for number in numbers}
+    for place, (first, last, at) in enumerate(events):
+        if at not in ends or last < ends[at]:
+            if at in ends:
+                ordered.pop(bisect_left(ordered, ends[at]))
+            ends[at] = last
+            ordered.insert(bisect_left(ordered, last), last)
+        # All spans of one start count together, so the state is read only after the last of them.
+        if place + 1 == len(events) or events[place + 1][0] != first:
+            for number, spans in by_number.items():
+                if number <= len(ordered):
+                    spans.append((first, ordered[number - 1]))
+    for spans in by_number.values():
+        yield from signed(minimal(iter(spans)))
 
 
 class TimedQuery:
@@ -212,5 +252,5 @@ def _named(triple: al.TriplePattern) -> al.TriplePattern:
 
 def _variable(node: al.Node) -> al.Node:
     if isinstance(node, al.Var) and node.name.startswith("_:"):
-        return al.Var(f"blank_{node.name[2:]}")
+        return al.Var(f"?{node.name}")  # a name that no query can give to a variable of its own
     return node
