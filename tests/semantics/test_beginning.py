@@ -101,6 +101,7 @@ def test_what_is_not_due_before_anything_came_needs_no_other_t0_but_one_that_is_
     ticking = replace(CHANGE, tick=Tick.TIME, time_unit=2)  # far are 10,000 ticks, however long the slides are
     assert near(windows((1000, 1000)), ticking, 20_000) == ticking
     assert near(windows((1000, 1000)), ticking, 20_001).t0 > 0
+    assert near(windows((10, 10)), RSPQL, 100_000) == RSPQL != begun(windows((10, 10)), RSPQL, 100_000)
 
 
 def test_a_first_element_in_the_first_windows_moves_nothing():

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from streamgauge.formats.canonical import Canonical, parse_term
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.report import DueReport
-from streamgauge.model.semantics import CQL, R2S, Changes, Counting, Report, Semantics
+from streamgauge.model.semantics import CQL, R2S, Changes, Counting, Origin, Report, Semantics
 from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import Arrival, origins, triples
@@ -45,6 +45,12 @@ def test_case(case):
     result = expected(case.stream, case.query, case.semantics, case.advance, t0)
     told, form = ((report.due.instant, report.rows) for report in result), case.query.form
     assert bags(told, form) == bags(case.expected, form), case.why
+
+
+def test_windows_that_time_does_not_cut_have_one_origin():
+    searched = replace(RSPQL, origin=Origin.SEARCH, t0=3)
+    assert origins(searched, (StreamWindow(STREAM, Window(7, 2, "count")),), 5) == (3,)
+    assert origins(searched, (StreamWindow(STREAM, Window(2, 2)),), 5) == (3, 4, 5)
 
 
 def test_time_that_goes_back_without_a_bound_is_bad_input():

@@ -142,3 +142,10 @@ def test_a_time_is_that_of_the_last_copy(other):
     contents = ((Arrival(STREAM, 3, None, triples(f"a p 1. {other}")), Arrival(STREAM, 5, None, triples("a p 1."))),)
     sparql = "SELECT ?s (timestamp(?s, <urn:p>, ?v) AS ?t) { ?s <urn:p> ?v FILTER(?v >= 1) }"
     assert Counter(Snapshot(asked(sparql)).rows(contents)) == Counter(rows("a 5 ; c 3"))
+
+
+def test_each_window_has_its_own_times_of_the_same_triple():
+    contents = tuple((Arrival(STREAM, time, None, triples("a p 1.")),) for time in (3, 5))
+    own = "timestamp(?s, <urn:p>, ?v)"
+    sparql = f"SELECT ({own} AS ?t) ?u {{ ?s <urn:p> ?v GRAPH <urn:w1> {{ ?s <urn:p> ?v BIND({own} AS ?u) }} }}"
+    assert Snapshot(asked(sparql, windows=2)).rows(contents) == rows("3 5")

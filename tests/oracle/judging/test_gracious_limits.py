@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import R2S, EmptyAggregate
+from streamgauge.model.semantics import R2S, Counting, EmptyAggregate
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging import gracious as searching
@@ -141,6 +141,15 @@ def test_the_least_shift_of_equal_fits_is_taken_also_where_each_pair_is_evaluate
     assert (exact.borders, exact.fitted) == ((5, 11), (1.0, 1.0))
     assert (nearly.borders, nearly.fitted) == ((5, 10), (5 / 6, 1.0))
     assert (one.borders, one.fitted) == ((7, 8), (1.0, 1.0))
+
+
+def test_answers_compared_as_sets_fit_as_sets_where_each_pair_is_evaluated():
+    """Two facts of each subject are one row; the second window's answer is that of the contents from 6 to 7."""
+    text = " | ".join(f"{t}: s{t} p a. s{t} p b." for t in range(10))
+    run = right_run(replace(RSPQL, answers=Counting.SET), text=text, window=(5, 5), sparql=NEGATED, advance=10)
+    run = replace(run, answers=(run.answers[0], replace(run.answers[1], added=rows([6, 7]))))
+    window = graced(run, text).windows[1]
+    assert (window.borders, window.fitted) == ((6, 8), (1.0, 1.0))
 
 
 def test_differences_between_contents_that_are_evaluated_for_each_pair():

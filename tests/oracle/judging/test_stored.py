@@ -8,7 +8,7 @@ import pytest
 from streamgauge.formats.manifest import Manifest
 from streamgauge.formats.places import RemotePlace, RemotePlaceError
 from streamgauge.formats.stream import write
-from streamgauge.model.semantics import Report, Tick
+from streamgauge.model.semantics import R2S, Report, Tick
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging import judge, tables
@@ -103,6 +103,15 @@ def test_no_session_is_started_for_what_no_evaluator_judges_in_tables(judged, ta
 
     own = replace(RUN, header=replace(RUN.header, evaluator="definition"))
     assert not in_tables(own, table, Means(no_session, "definition", in_tasks=2))
+    failed = replace(RUN, header=replace(RUN.header, failure="it crashed"))
+    assert not in_tables(failed, table, Means(no_session, in_tasks=2))
+
+
+def test_the_definition_judges_in_tables_what_spark_does_not_count(judged, table):
+    """A difference, which Spark refuses."""
+    differences = right_run(replace(RSPQL, r2s=R2S.ISTREAM), text=TEXT)
+    assert in_tables(differences, table, Means(object, "definition", in_tasks=2))
+    assert judged.evaluators == ["definition"]
 
 
 def test_an_engine_on_an_evaluator_is_judged_by_the_other(judged, table):

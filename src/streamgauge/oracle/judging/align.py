@@ -290,11 +290,11 @@ def _corridor(
     """
     width = high - low + 1
     steps = [bytearray(width) for _ in range(rows + 1)]
-    after = [_FAR] * (width + 1)
+    now: list[int] = []
     # From the end, so that _walk reads the steps from the front and ties are decided there, at the earliest report.
     for i in range(rows, -1, -1):
         # One place more than the corridor, so that ``k + 1`` at its border reads _FAR.
-        now = [_FAR] * (width + 1)
+        after, now = now, [_FAR] * (width + 1)
         taken = steps[i]
         for k in range(min(high, columns - i) - low, max(low, -i) - low - 1, -1):
             j = i + k + low
@@ -309,8 +309,7 @@ def _corridor(
             # A pair wins ties: of two equal reports the earlier gets the answer. A surplus answer comes before a missed
             # report, which leaves the earlier report for the answers that follow.
             taken[k] = _PAIR if best == pair else _SURPLUS if best == surplus else _MISSED
-        after = now
-    return after[-low], steps
+    return now[-low], steps
 
 
 def _walk(reports: Sequence[int], answers: Sequence[int], steps: Sequence[bytearray], low: int) -> list[Pair]:

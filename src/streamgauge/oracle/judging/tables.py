@@ -69,7 +69,7 @@ COUNTED: Final = SHARED | {
 """The semantics under which rows are counted."""
 
 
-def refusal(header: RunHeader, evaluator: Evaluator = "spark") -> str | None:
+def refusal(header: RunHeader, evaluator: Evaluator) -> str | None:
     """Why a run with this header is not judged in its tables; ``None`` if only its rows may forbid it."""
     query, semantics = header.query, header.semantics
     if header.failure is not None:

@@ -111,7 +111,8 @@ def _exactly(name: str, operands: Sequence[Value]) -> Value | None:
 
 def _is_known(name: str, terms: Sequence[Term], numbers: Sequence[Interval]) -> bool:
     """Whether the operation is x - x, or x / x with x never 0, of one open number: exactly 0, or 1."""
-    if len(terms) < 2 or terms[0] != terms[1] or CURRENT.get().open_number(terms[0]) is None:
+    first, *others = terms
+    if others != [first] or CURRENT.get().open_number(first) is None:
         return False
     # A worked example: x is somewhere from 1 to 2. As intervals x / x would be from 0.5 to 2, and it is 1 whatever x
     # is.
