@@ -12,9 +12,9 @@ from streamgauge.servers.fragments import QuadPattern
 from streamgauge.servers.fragments.client.caching_client import CachingHttpClient
 from streamgauge.servers.fragments.client.sources import open_source, solve
 from streamgauge.servers.fragments.labels import Style
-from streamgauge.servers.fragments.pages import read_bindings
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.http import application
+from streamgauge.servers.fragments.pages.terms import read_bindings
 from streamgauge.servers.fragments.store.disk import DiskStore
 from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes.files import load

@@ -3,7 +3,7 @@
 import pytest
 
 from streamgauge.model.algebra import Var
-from streamgauge.servers.fragments.pages import MAX_BINDINGS, BindingsError, TermError, read_bindings
+from streamgauge.servers.fragments.pages.terms import MAX_BINDINGS, BindingsError, TermError, read_bindings
 
 X, Y = Var("x"), Var("y")
 A, B = "<http://a>", "<http://b>"

@@ -11,10 +11,10 @@ from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments import writes
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.labels import Label, Style
-from streamgauge.servers.fragments.pages import select
 from streamgauge.servers.fragments.pages.dataset import SWEEP, DataSet
 from streamgauge.servers.fragments.pages.http import application
 from streamgauge.servers.fragments.pages.representations import SeenKeys
+from streamgauge.servers.fragments.pages.selections import select
 from streamgauge.servers.fragments.store.indexed import MemoryStore
 from tests.servers.fragments.pages.served import BASE, E, Server, address, iri, read
 

@@ -4,7 +4,7 @@ import pytest
 
 from streamgauge.model.algebra import Var
 from streamgauge.servers.fragments import form_value
-from streamgauge.servers.fragments.pages import TermError, read_graph, read_node
+from streamgauge.servers.fragments.pages.terms import TermError, read_graph, read_node
 
 XSD = "http://www.w3.org/2001/XMLSchema#"
 

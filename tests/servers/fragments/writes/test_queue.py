@@ -10,8 +10,8 @@ from streamgauge.model.fact import Fact
 from streamgauge.query.updates import UpdateContext, read_update
 from streamgauge.servers.fragments import writes
 from streamgauge.servers.fragments.labels import Style
-from streamgauge.servers.fragments.pages import select
 from streamgauge.servers.fragments.pages.dataset import DataSet, TooManyError
+from streamgauge.servers.fragments.pages.selections import select
 from streamgauge.servers.fragments.store.indexed import MemoryStore
 from streamgauge.servers.fragments.writes import add, addition, expiration, modification, queue
 from streamgauge.servers.fragments.writes.queue import WriteBusyError, WriteQueue

@@ -27,7 +27,8 @@ from streamgauge.servers.fragments.labels import (
     read_bounds,
     read_labels,
 )
-from streamgauge.servers.fragments.pages import SWEEP, FragmentShape, Selection, SelectionIndex, fits, matches_of
+from streamgauge.servers.fragments.pages import FragmentShape
+from streamgauge.servers.fragments.pages.selections import SWEEP, Selection, SelectionIndex, fits, matches_of
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.fragments.store.indexed import Store
 

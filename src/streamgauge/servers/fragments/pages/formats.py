@@ -21,7 +21,7 @@ from streamgauge.model.controls import visible
 from streamgauge.model.terms import Term, Triple, is_iri, is_literal, is_triple, triple_parts
 from streamgauge.servers.fragments import DEFAULT, Quad, form_value
 from streamgauge.servers.fragments.labels import Bounds, LabelError
-from streamgauge.servers.fragments.pages import PLACES, FragmentRequest, FragmentShape, RequestedNodes, skolemised
+from streamgauge.servers.fragments.pages import PLACES, FragmentRequest, FragmentShape
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page, graph_times, located_facts
 from streamgauge.servers.fragments.pages.metadata import (
     Layout,
@@ -32,6 +32,8 @@ from streamgauge.servers.fragments.pages.metadata import (
     metadata_template,
     triples_text,
 )
+from streamgauge.servers.fragments.pages.selections import RequestedNodes
+from streamgauge.servers.fragments.pages.terms import skolemised
 from streamgauge.servers.http.replies import style
 
 if TYPE_CHECKING:

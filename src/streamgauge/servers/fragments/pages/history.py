@@ -17,15 +17,7 @@ from urllib.parse import quote, unquote_plus
 from starlette.types import Receive, Scope
 
 from streamgauge.servers.fragments import PATCH_TYPE, Quad
-from streamgauge.servers.fragments.pages import (
-    FragmentRequest,
-    FragmentRequestError,
-    Selection,
-    SelectionIndex,
-    raw_path,
-    read_fragment_request,
-    skolemised,
-)
+from streamgauge.servers.fragments.pages import FragmentRequest, FragmentRequestError, raw_path, read_fragment_request
 from streamgauge.servers.fragments.pages.dataset import (
     MAX_SCANNED,
     DataSet,
@@ -45,6 +37,8 @@ from streamgauge.servers.fragments.pages.representations import (
     represent,
     versioned,
 )
+from streamgauge.servers.fragments.pages.selections import Selection, SelectionIndex
+from streamgauge.servers.fragments.pages.terms import skolemised
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.servers.http import events
 from streamgauge.servers.http.headers import (

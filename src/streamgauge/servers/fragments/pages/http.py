@@ -12,7 +12,7 @@ from starlette.types import Message, Receive, Scope, Send
 
 from streamgauge.servers.fragments import PATCH_TYPE, VERSION
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label
-from streamgauge.servers.fragments.pages import Selection, is_plain
+from streamgauge.servers.fragments.pages import is_plain
 from streamgauge.servers.fragments.pages.dataset import DataSet
 from streamgauge.servers.fragments.pages.formats import FORMATS
 from streamgauge.servers.fragments.pages.history import EVENT_CONTENTS, ChangesHandler, EventsHandler, PastHandler
@@ -28,6 +28,7 @@ from streamgauge.servers.fragments.pages.representations import (
     refusal,
     timed_headers,
 )
+from streamgauge.servers.fragments.pages.selections import Selection
 from streamgauge.servers.http import metrics, openapi
 from streamgauge.servers.http.access import REQUEST_HEADERS
 from streamgauge.servers.http.events import Events

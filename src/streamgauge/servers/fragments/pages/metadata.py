@@ -17,7 +17,8 @@ from urllib.parse import quote
 
 from streamgauge.model.terms import RDF_TYPE, XSD, Term, Triple
 from streamgauge.servers.fragments import CHANGES, DEFAULT_IRI, LIMIT, MOST_QUADS, MOST_VALUES, VALUES
-from streamgauge.servers.fragments.pages import MAX_BINDINGS, PLACES, FragmentShape
+from streamgauge.servers.fragments.pages import PLACES, FragmentShape
+from streamgauge.servers.fragments.pages.terms import MAX_BINDINGS
 
 PREFIXES: Final = {
     "rdf": "http://www.w3.org/1999/02/22-rdf-syntax-ns#",

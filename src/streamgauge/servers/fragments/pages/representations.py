@@ -13,10 +13,11 @@ from typing import Final, NamedTuple, TypeAlias
 from starlette.types import Scope
 
 from streamgauge.servers.fragments import TIME, VERSION, SizedCache
-from streamgauge.servers.fragments.pages import FragmentRequestError, Selection, raw_path, read_fragment_request
+from streamgauge.servers.fragments.pages import FragmentRequestError, raw_path, read_fragment_request
 from streamgauge.servers.fragments.pages.dataset import DataSet, Page, TooManyError, ValidityError
 from streamgauge.servers.fragments.pages.formats import FORMATS, POLICY, PageFormat, PageView, dataset_list
 from streamgauge.servers.fragments.pages.metadata import Syntax
+from streamgauge.servers.fragments.pages.selections import Selection
 from streamgauge.servers.fragments.store import DamagedStoreError
 from streamgauge.servers.http.headers import (
     CODING_NAMES,

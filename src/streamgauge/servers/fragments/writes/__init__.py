@@ -21,8 +21,8 @@ from streamgauge.query.updates import UpdateOperation
 from streamgauge.servers.fragments import DEFAULT, ExpiringQuad, Match, Quad
 from streamgauge.servers.fragments.annotations import method
 from streamgauge.servers.fragments.labels import FIRST, LAST, Bounds, Label, as_labelled, label_subject
-from streamgauge.servers.fragments.pages import fits
 from streamgauge.servers.fragments.pages.dataset import DataSet, LocatedFact, TooManyError, TripleMatch, located_facts
+from streamgauge.servers.fragments.pages.selections import fits
 from streamgauge.servers.fragments.store import QuadChanges
 from streamgauge.sparql.algebra import UndefinedError
 from streamgauge.sparql.expression import UnsupportedFunctionError

@@ -27,14 +27,7 @@ from streamgauge.servers.fragments.annotations import UnknownMethodError
 from streamgauge.servers.fragments.annotations import method as method_of
 from streamgauge.servers.fragments.flights import Flights
 from streamgauge.servers.fragments.labels import VOCABULARIES, Border, Label, LabelError, Style
-from streamgauge.servers.fragments.pages import (
-    FragmentRequest,
-    TermError,
-    raw_path,
-    read_fragment_request,
-    read_node,
-    unskolemised,
-)
+from streamgauge.servers.fragments.pages import FragmentRequest, raw_path, read_fragment_request
 from streamgauge.servers.fragments.pages.dataset import (
     VALIDITY_PARAMETERS,
     DataSet,
@@ -46,6 +39,7 @@ from streamgauge.servers.fragments.pages.dataset import (
 )
 from streamgauge.servers.fragments.pages.formats import FORMATS, PageView
 from streamgauge.servers.fragments.pages.representations import REFUSALS, tag, versioned
+from streamgauge.servers.fragments.pages.terms import TermError, read_node, unskolemised
 from streamgauge.servers.fragments.store import FullError
 from streamgauge.servers.fragments.writes import (
     Operation,

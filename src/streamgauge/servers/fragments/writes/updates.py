@@ -7,7 +7,7 @@ from functools import partial
 from streamgauge.model.terms import Term, Triple
 from streamgauge.query.traversal import with_parts
 from streamgauge.query.updates import UpdateContext, UpdateOperation, read_update
-from streamgauge.servers.fragments.pages import unskolemised
+from streamgauge.servers.fragments.pages.terms import unskolemised
 from streamgauge.servers.http.protocol import ProtocolRequest
 
 

@@ -24,8 +24,8 @@ from streamgauge.servers.fragments.client.sources import gather_all, match_bindi
 from streamgauge.servers.fragments.client.sources.fragments import FragmentsSource
 from streamgauge.servers.fragments.labels import VOCABULARIES, Label, LabelError, Style
 from streamgauge.servers.fragments.live_queries.fact_forms import facts_of
-from streamgauge.servers.fragments.pages import TermError, read_graph, read_node
 from streamgauge.servers.fragments.pages.dataset import read_time
+from streamgauge.servers.fragments.pages.terms import TermError, read_graph, read_node
 from streamgauge.servers.http.replies import clipped
 from streamgauge.workbench.addresses import HostRefusedError
 from streamgauge.workbench.pages import page

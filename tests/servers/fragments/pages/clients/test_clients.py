@@ -23,7 +23,7 @@ import httpx
 import pyoxigraph as ox
 import pytest
 
-from streamgauge.servers.fragments.pages import read_node
+from streamgauge.servers.fragments.pages.terms import read_node
 from tests.servers.fragments.pages.clients.data import PREFIXES, quads
 
 pytestmark = pytest.mark.server
