@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from streamgauge.papers.reproduction import write
-from streamgauge.papers.sepbm.measure import SepbmExtent, document
+from streamgauge.papers.sepbm.measure import SepbmExtent
+from streamgauge.papers.sepbm.page import document
 from tests.browser.driving import CONTRAST, asked, complaints, keep, resize, show, without_network
 from tests.report.sepbm import measured
 

@@ -8,8 +8,9 @@ from rich.console import Console
 
 from streamgauge.papers.reproduction import page, shown
 from streamgauge.papers.sepbm import measure as plan
-from streamgauge.papers.sepbm.measure import SepbmOutcomes, differences
-from streamgauge.papers.sepbm.measure import document as reproduced
+from streamgauge.papers.sepbm.measure import SepbmOutcomes
+from streamgauge.papers.sepbm.page import differences
+from streamgauge.papers.sepbm.page import document as reproduced
 from streamgauge.report.sepbm import Compared, data, fine, mean_times, named
 from streamgauge.report.sepbm import page as page_of_runs
 from streamgauge.report.sepbm import shown as shown_runs

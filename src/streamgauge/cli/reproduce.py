@@ -132,7 +132,8 @@ def sepbm(
 ) -> None:
     """Reproduce SEP-BM: strategies of the broker, publishers, channels and other systems."""
     from streamgauge.formats.streams import read_triples
-    from streamgauge.papers.sepbm.measure import PARTS, STRATEGIES, SepbmExtent, SepbmRequest, reproduce
+    from streamgauge.papers.sepbm.measure import PARTS, STRATEGIES, SepbmExtent
+    from streamgauge.papers.sepbm.page import SepbmRequest, reproduce
 
     only = [chosen(name, PARTS, "--only") for name in only or ()]
     strategy = [chosen(name, STRATEGIES, "--strategy") for name in strategy or ()]
