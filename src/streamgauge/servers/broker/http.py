@@ -1,7 +1,7 @@
 """The HTTP interface of the broker; all decisions are in the core (``broker``, ``registry``)."""
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from concurrent.futures import Future
 from contextlib import asynccontextmanager
 from functools import partial
@@ -22,7 +22,6 @@ from streamgauge.servers.broker.access import Access, AccessError
 from streamgauge.servers.broker.answers import StandingAnswers
 from streamgauge.servers.broker.broker import Broker
 from streamgauge.servers.broker.channels import (
-    Channel,
     ExistingChannelError,
     ForeignNameError,
     UnknownChannelError,
@@ -44,16 +43,22 @@ from streamgauge.servers.broker.limits import (
 )
 from streamgauge.servers.broker.protocol import SparqlProtocol
 from streamgauge.servers.broker.publications import FailedError, PublicationWorker, Receipt
-from streamgauge.servers.broker.registry import OPERATOR, Require
+from streamgauge.servers.broker.registry import OPERATOR
+from streamgauge.servers.broker.representations import (
+    broker_metrics,
+    channel_demands,
+    channel_status,
+    subscriber_demands,
+    subscriber_status,
+)
 from streamgauge.servers.broker.sepa import PREFIX, Conversation, MessageError, SharedChannels, refuse_graph_parameters
 from streamgauge.servers.http import events
 from streamgauge.servers.http.access import OPEN, Origins, guards, request_token
-from streamgauge.servers.http.deadlines import resident
 from streamgauge.servers.http.fanout import close_reason
 from streamgauge.servers.http.headers import ConditionError, PreconditionError, read_conditions
 from streamgauge.servers.http.health import HealthRoutes, ServerState
 from streamgauge.servers.http.limits import STATUS, CrowdedError, Gate, counted_body, load_parsers, read_body, text
-from streamgauge.servers.http.metrics import MEDIA_TYPE, PAUSES, Metric, exposition
+from streamgauge.servers.http.metrics import MEDIA_TYPE, exposition
 from streamgauge.servers.http.openapi import (
     DescribedRoute,
     Json,
@@ -262,19 +267,20 @@ class BrokerApp:
             raise ReservedNameError(
                 f"names that begin with {PREFIX} are reserved for SEPA's subscriptions: take another"
             )
-        demands = _channel_demands(request, name)
+        demands = channel_demands(request, name)
         refuse_graph_parameters(request.query_params)
         # The limit counts characters, and UTF-8 has up to four bytes for one.
         query = text(await read_body(request, 4 * self._broker.limits.query_text))
         create = partial(self._broker.create_channel, name, query, owner=self._owner(request), require=demands)
         async with self._creation.through():
             await run_in_threadpool(create)
-        return tagged_json(_status(self._broker.channel(name)), status=201, headers={"Location": f"/channels/{name}"})
+        status = channel_status(self._broker.channel(name))
+        return tagged_json(status, status=201, headers={"Location": f"/channels/{name}"})
 
     async def delete_channel(self, request: Request) -> Response:
         """Delete a channel; its subscriptions end."""
         name = self._name(request, "deleteChannel")
-        demands = _channel_demands(request, name)
+        demands = channel_demands(request, name)
         await run_in_threadpool(partial(self._broker.delete_channel, name, require=demands))
         return Response(status_code=204)
 
@@ -291,7 +297,7 @@ class BrokerApp:
 
     async def channel(self, request: Request) -> Response:
         """Answer with a channel's query and counts."""
-        data = _status(self._broker.channel(self._name(request, "subscribe")))
+        data = channel_status(self._broker.channel(self._name(request, "subscribe")))
         return tagged_json(data, read_conditions(request.headers.raw))
 
     async def rows(self, request: Request) -> Response:
@@ -352,16 +358,16 @@ class BrokerApp:
         """Acknowledge notifications up to ``?acknowledged=``; creates the subscriber if it does not exist."""
         name, number = self._name(request, "subscribe"), events.last_event(request.query_params.get("acknowledged"))
         subscriber = check_name(request.path_params["subscriber"], "a subscriber")
-        demands = _subscriber_demands(request, subscriber)
+        demands = subscriber_demands(request, subscriber)
         owner = self._owner(request)
         acknowledge = partial(self._broker.acknowledge, name, subscriber, number, owner=owner, require=demands)
         channel = await run_in_threadpool(acknowledge)
-        return Response(status_code=204, headers={"ETag": json_tag(_subscriber_status(channel, subscriber))})
+        return Response(status_code=204, headers={"ETag": json_tag(subscriber_status(channel, subscriber))})
 
     async def unsubscribe(self, request: Request) -> Response:
         """Delete a named subscriber."""
         name, subscriber = self._name(request, "unsubscribe"), request.path_params["subscriber"]
-        demands = _subscriber_demands(request, subscriber)
+        demands = subscriber_demands(request, subscriber)
         owner = self._owner(request)
         await run_in_threadpool(partial(self._broker.unsubscribe, name, subscriber, owner=owner, require=demands))
         return Response(status_code=204)
@@ -372,7 +378,7 @@ class BrokerApp:
 
     async def metrics(self, _request: Request) -> Response:
         """Metrics for Prometheus; counting terms takes a thread."""
-        text = await run_in_threadpool(lambda: exposition(_metrics(self._broker, self._hooks)))
+        text = await run_in_threadpool(lambda: exposition(broker_metrics(self._broker, self._hooks)))
         return PlainTextResponse(text, media_type=MEDIA_TYPE)
 
     async def openapi(self, request: Request) -> Response:
@@ -422,79 +428,3 @@ def _key(request: Request, owner: str, body: bytes) -> RetryKey | None:
     # The media type is part of the digest: the same bytes may be another graph in another syntax.
     kind = request.headers.get("content-type", "").strip().lower()
     return read_key(header, owner, request.scope["path"].encode(), kind.encode(), body)
-
-
-def _channel_demands(request: Request, name: str) -> Require:
-    """The conditions of a request (RFC 9110, 13.1) on a channel, whose entity tag changes with every notification."""
-    conditions = read_conditions(request.headers.raw)
-
-    def require(channel: Channel | None) -> None:
-        conditions.require([] if channel is None else [json_tag(_status(channel))], f"the channel {name}")
-
-    return require
-
-
-def _subscriber_demands(request: Request, name: str) -> Require:
-    """The conditions of a request on a subscriber, whose entity tag changes with every acknowledgement."""
-    conditions = read_conditions(request.headers.raw)
-
-    def require(channel: Channel | None) -> None:
-        there = channel is not None and name in channel.acknowledged
-        tags = [json_tag(_subscriber_status(channel, name))] if channel is not None and there else []
-        conditions.require(tags, f"the subscriber {name}")
-
-    return require
-
-
-def _status(channel: Channel) -> dict[str, object]:
-    """The JSON of a channel."""
-    return {
-        "channel": channel.name,
-        "query": channel.query,
-        "form": channel.log.kind,
-        "variables": list(channel.variables),
-        "notification": channel.number,
-        "subscribers": len(channel.acknowledged),
-        "connections": len(channel.connected),
-    }
-
-
-def _subscriber_status(channel: Channel, name: str) -> dict[str, object]:
-    """The JSON of a named subscriber."""
-    return {"channel": channel.name, "subscriber": name, "acknowledged": channel.acknowledged[name]}
-
-
-def _metrics(broker: Broker, hooks: Webhooks) -> Iterator[Metric]:
-    """Metrics of the whole broker; there are too many channels for metrics by name."""
-    channels = broker.channels()
-    total = sum(channel.number for channel in channels)
-    # A set, because several channels share a log.
-    kept = sum(log.entries.bytes for log in {channel.log for channel in channels})
-    for name, about, value in (
-        ("channels", "Channels.", len(channels)),
-        ("subscribers", "Named subscribers.", sum(len(channel.acknowledged) for channel in channels)),
-        ("connections", "Open subscriptions.", sum(len(channel.connected) for channel in channels)),
-        ("notifications", "Notifications of the existing channels.", total),
-        ("kept_bytes", "Bytes of stored notifications.", kept),
-        ("kept_bytes_limit", "Maximum bytes of stored notifications per token.", broker.budget.limit),
-        ("budgets_reached", "Tokens that have reached their budget of stored notifications.", broker.budget.reached),
-        ("waiting", "Queued publications.", broker.waiting),
-        ("failed", "1 if the broker has failed and has to be restarted.", int(bool(broker.fault))),
-        ("refusing", "1 if the disk refused the last change.", int(bool(broker.trouble))),
-    ):
-        yield Metric(f"streamgauge_broker_{name}", "gauge", about, (({}, float(value)),))
-    behind = tuple(({name: str(hook[name]) for name in ("channel", "url")}, hook["behind"]) for hook in hooks.status())
-    yield Metric("streamgauge_broker_webhook_behind", "gauge", "Notifications not yet delivered to a webhook.", behind)
-    holdings = broker.held()
-    terms, about = float(holdings.terms), "Distinct terms of facts, all interned."
-    yield Metric("streamgauge_broker_interned_terms", "gauge", about, (({}, terms),))
-    parts = (("facts", holdings.facts), ("answers", holdings.answers), ("notifications", kept), ("process", resident()))
-    memory = tuple(({"of": name}, float(value)) for name, value in parts)
-    yield Metric("streamgauge_broker_memory_bytes", "gauge", "Memory by use; of the process: its resident set.", memory)
-    yield from PAUSES.metrics()
-    for name, about, value in (
-        ("publications", "Publications processed.", broker.number),
-        ("let_go", "Notifications discarded because a token's budget was reached.", broker.budget.let_go),
-        ("webhook_failures", "Failed deliveries to webhooks, each of which is repeated.", hooks.failures),
-    ):
-        yield Metric(f"streamgauge_broker_{name}_total", "counter", about, (({}, float(value)),))
