@@ -21,6 +21,7 @@ from streamgauge.servers.fragments.store import (
     StoreDraft,
 )
 from streamgauge.servers.fragments.store.history import BY_END, BY_KEY, ChangeLog, EndTimes, PastRuns
+from streamgauge.servers.fragments.store.leaving_terms import LeavingTerms
 from streamgauge.servers.fragments.store.memory import MemoryKeyValues
 from streamgauge.servers.fragments.store.quad_keys import (
     INDEX_ORDERS,
@@ -65,8 +66,7 @@ class Store:
     """A set of quads that changes; times are ms. ``version`` grows with each change that has an effect.
 
     One thread at a time changes the store (``_changing``), any number read it, and each call sees one state (``_lock``,
-    taken after ``_changing``). Unused terms are removed lazily: the terms of a removed quad are put into ``_leaving``
-    with the place that they left, and each change checks some of these.
+    taken after ``_changing``). Unused terms are removed lazily: each change checks some of the ``_leaving`` ones.
     """
 
     def __init__(self, records: KeyValueStore, keep: Keep | None = None) -> None:
@@ -92,7 +92,7 @@ class Store:
         if self._version and (self._records.get(_KEEPS) is None) != (self._keep is None):
             raise KeepError("history is kept from a store's beginning or never: load its quads into another store")
         self._nearest: dict[Match, tuple[int, int | None]] = {}
-        self._leaving: dict[bytes, int] = {}
+        self._leaving = LeavingTerms(self._terms, self._orders, self._log, self._past)
 
     def _drop_blocks(self) -> None:
         """Delete the blocks of an interrupted load, which no index knows of."""
@@ -154,19 +154,18 @@ class Store:
         """Give up a prepared change; its new terms are checked for use later."""
         with self._lock:
             self._beside.discard(change)
-            for number in change.fresh:
-                self._leaving.setdefault(number, 0)
+            self._leaving.add(change.fresh)
 
     def tidy(self) -> bool:
         """Drop some unused terms; returns whether more are to be checked. FullError."""
         with self._changing:
-            looked_at = list(islice(self._leaving, _TERMS // 2))
-            unused = self._unused(looked_at, set())
+            looked_at = self._leaving.first(_TERMS // 2)
+            unused = self._leaving.unused(looked_at, self._expected(set()))
             if unused:
                 self._records.commit(self._terms.drop(unused))
             with self._lock:
                 self._records.show()
-                self._let_go(looked_at, unused)
+                self._leaving.let_go(looked_at, unused)
                 return bool(self._leaving)
 
     def _written_ahead(self, change: KeyedChange, come: Iterable[Quad]) -> dict[Term, bytes]:
@@ -390,8 +389,8 @@ class Store:
         left, renewed = ({key: ended[key] for key in some} for some in (removed, there))
         recorded, kept, outlived = self._recorded(at, left, renewed, {key: change.ends[key] for key in added})
         few = _LOOKED_AT if change.beside else _LOOKED_AT + 4 * (len(removed) + len(added))
-        looked_at = list(islice(self._leaving, few))
-        unused = self._unused(looked_at, change.numbers)
+        looked_at = self._leaving.first(few)
+        unused = self._leaving.unused(looked_at, self._expected(change.numbers))
         logged, version = (b"".join(removed), b"".join(added)), self._version + 1
         forgotten = self._log.forgets(logged)
         writes = dict(change.writes)
@@ -423,19 +422,9 @@ class Store:
         edits, writes, dropped = self._past.edit(self._instant(at), left, renewed, come)
         return edits, {**writes, _KEEPS: b"1"}, dropped
 
-    def _unused(self, numbers: Iterable[bytes], coming: set[bytes]) -> list[bytes]:
-        """Those numbers whose terms are in no quad, run or log, nor in a change that is being prepared."""
-        expected = coming.union(*(draft.numbers for draft in self._beside)) if self._beside else coming
-        return [term for term in numbers if term not in expected and self._terms.has(term) and not self._uses(term)]
-
-    def _uses(self, number: bytes) -> bool:
-        """Whether a term is in a quad, in a run or in the log; the place that it left is checked first."""
-        places = self._leaving[number], *range(4)
-        return (
-            any(self._orders[place].one(number) for place in places)
-            or self._log.mentions(number)
-            or (self._past is not None and self._past.uses(number))
-        )
+    def _expected(self, coming: set[bytes]) -> set[bytes]:
+        """The terms of quads that are to be inserted, also by the changes that are being prepared."""
+        return coming.union(*(draft.numbers for draft in self._beside)) if self._beside else coming
 
     def _instant(self, at: int | None) -> int:
         if at is None:
@@ -447,19 +436,12 @@ class Store:
         for order, edit in draft.edits:
             order.apply(edit)
         self._log.apply(draft.version, draft.logged, draft.forgotten)
-        self._let_go(draft.looked_at, draft.unused)
-        for row in rows(draft.leaving):
-            self._leaving.update(zip(row, range(4), strict=True))
+        self._leaving.let_go(draft.looked_at, draft.unused)
+        self._leaving.add_quads(draft.leaving)
         self._nearest.clear()
         self._version = draft.version
         for other in self._beside:
             other.stale = other.stale or other.touches(draft.touched)
-
-    def _let_go(self, looked_at: Iterable[bytes], unused: Iterable[bytes]) -> None:
-        """Remove checked terms from the list of candidates, and unused ones from the dictionary's cache."""
-        self._terms.forget(unused)
-        for number in looked_at:
-            self._leaving.pop(number, None)
 
     def _find_nearest(self, match: Match, now: int) -> int | None:
         prefix, places = self._prefix(match), self._places(match)

@@ -12,7 +12,7 @@ class MemoryKeyValues:
     The text of a term is the value of one record and part of the key of another. Terms of a load are numbered from 0 on
     without gaps, so their texts are in a list indexed by number, and the same objects are the keys of the dictionary of
     numbers: a term takes its text, its number, 8 bytes of the list and one dictionary entry. Later terms come and go,
-    and their numbers are never used again: the list would grow for ever, so they are in a dictionary. Records of texts
+    and their numbers are never used again: a list would grow forever, so they are in a dictionary. Records of texts
     have to precede those of their numbers.
     """
 
