@@ -6,7 +6,7 @@ import pytest
 
 from streamgauge.formats.lines import encode_element
 from streamgauge.servers.queries.attached import AttachedSources, AttachError
-from streamgauge.servers.queries.registry import ConflictError
+from streamgauge.servers.queries.catalogue import ConflictError
 from streamgauge.servers.queries.requests import QueryRegistration
 from tests.servers.queries.asks import IN, element, select, service
 

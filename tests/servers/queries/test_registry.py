@@ -16,8 +16,9 @@ from streamgauge.query import QueryError, parse
 from streamgauge.semantics.jumps import TimeJumpError
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.http.events import End
+from streamgauge.servers.queries.catalogue import ConflictError, UnknownQueryError
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
-from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
+from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration, RequestError, read_registration
 from streamgauge.watching import watch
 from tests.examples import examples

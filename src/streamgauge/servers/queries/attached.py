@@ -11,10 +11,11 @@ from streamgauge.formats.batches import Taken, count_of
 from streamgauge.formats.streams import Reading
 from streamgauge.model.logs import fields
 from streamgauge.servers.durable.gaps import UNREAD, Gap
+from streamgauge.servers.queries.catalogue import ConflictError
 from streamgauge.servers.queries.durability import NotDurableError
 from streamgauge.servers.queries.item_log import first_time, latest_time
 from streamgauge.servers.queries.limits import QueriesBusyError
-from streamgauge.servers.queries.registry import ConflictError, Queries
+from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import in_steps
 from streamgauge.servers.sealed.soundness import NotWrittenError
 from streamgauge.sources import Source, SourceError, open_source

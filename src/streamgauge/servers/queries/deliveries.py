@@ -15,8 +15,9 @@ from streamgauge.formats.lines import decode_answer
 from streamgauge.formats.streams import stream_formats
 from streamgauge.model.logs import fields
 from streamgauge.servers.http.events import AnswerSubscription
+from streamgauge.servers.queries.catalogue import UnknownQueryError
 from streamgauge.servers.queries.durability import NotDurableError
-from streamgauge.servers.queries.registry import DURABLE_S, Queries, UnknownQueryError
+from streamgauge.servers.queries.registry import DURABLE_S, Queries
 from streamgauge.servers.queries.sessions import as_element, makes_triples
 from streamgauge.sources import Sink, SourceError, message_form
 from streamgauge.sources.backoff import Backoff
@@ -213,7 +214,7 @@ class Deliveries:
         return list(self._running.values())
 
     def close(self) -> None:
-        """End all of them."""
+        """End all deliveries."""
         deliveries = self.status()
         self._running.clear()
         # All are told before any is waited for: together they have `LEAVE_S`.

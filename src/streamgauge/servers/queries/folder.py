@@ -11,8 +11,9 @@ from threading import Lock
 from typing import Any, Final, TypeAlias
 
 from streamgauge.model.logs import fields
+from streamgauge.servers.queries.catalogue import UnknownQueryError
 from streamgauge.servers.queries.deliveries import Deliveries
-from streamgauge.servers.queries.registry import Queries, UnknownQueryError
+from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration, read_registration
 
 OWNER: Final = "queries folder"

@@ -61,6 +61,7 @@ from streamgauge.servers.http.openapi import (
 from streamgauge.servers.http.replies import json_tag, page, problem, tagged_json
 from streamgauge.servers.http.retries import BadKeyError, KeyBusyError, KeyReuseError, Once, RetryKey, read_key
 from streamgauge.servers.queries.attached import AttachedSources, AttachError
+from streamgauge.servers.queries.catalogue import ConflictError, UnknownQueryError
 from streamgauge.servers.queries.deliveries import AnswerDelivery
 from streamgauge.servers.queries.durability import KEYS, NotDurableError
 from streamgauge.servers.queries.folder import LOOK_S, QueryFolder
@@ -68,7 +69,7 @@ from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
 from streamgauge.servers.queries.measures import folder_metrics, metrics
 from streamgauge.servers.queries.publications import Publications, published
 from streamgauge.servers.queries.registered import RegisteredQuery
-from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
+from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import (
     QueryRegistration,
     RequestError,

@@ -20,8 +20,9 @@ from streamgauge.servers.http.headers import read_conditions
 from streamgauge.servers.http.limits import counted_body
 from streamgauge.servers.http.replies import Reply
 from streamgauge.servers.http.retries import Once, RetryKey
+from streamgauge.servers.queries.catalogue import ConflictError
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError
-from streamgauge.servers.queries.registry import ConflictError, Queries
+from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import form_of, read_items
 
 PATIENCE_S: Final = 5.0

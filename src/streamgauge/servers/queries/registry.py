@@ -24,6 +24,7 @@ from streamgauge.servers.http.access import OPEN
 from streamgauge.servers.http.deadlines import DEADLINES
 from streamgauge.servers.http.events import AnswerSubscription, End
 from streamgauge.servers.http.limits import Rate, load_parsers, refused_patterns
+from streamgauge.servers.queries.catalogue import ConflictError, QueryCatalogue, workers_of
 from streamgauge.servers.queries.durability import WALL, ServiceJournal
 from streamgauge.servers.queries.groups import EmittedAnswer, Question
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
@@ -48,17 +49,6 @@ DURABLE_S = 5.0
 """How long a request waits for the disk."""
 
 
-class UnknownQueryError(KeyError):
-    """No query of that name is known."""
-
-    def __str__(self) -> str:
-        return f"there is no query {self.args[0]}"
-
-
-class ConflictError(ValueError):
-    """A request that conflicts with the current state; the message names both."""
-
-
 class Queries:
     """Running queries by name, and the streams that feed them. Thread-safe.
 
@@ -78,16 +68,12 @@ class Queries:
         self.limits, self.engines = limits or QueryLimits(), tuple(engines)
         self._load, self._clock, self._steady = cache(load), clock, steady
         self._lock, self._understanding = RLock(), RLock()
-        self._running: dict[str, RegisteredQuery] = {}
-        self._since: dict[str, float] = {}
-        self._reading: dict[str, tuple[Sequence[QueryWorker], int]] = {}
-        self._outputs: dict[str, str] = {}
+        self._catalogue = QueryCatalogue()
         self._shared: dict[str, tuple[Triple, ...]] = {}
         self._counts: dict[str, int] = {}
         self._names, self._sequence = count(1), 0
         self._rates: dict[str, Rate] = {}
         self._per_second = self.limits.elements_per_second
-        self._owners: dict[str, str] = {}
         self._closed = False
         self.journal = journal
         if journal is not None:
@@ -101,9 +87,10 @@ class Queries:
         Its name is ``name``, or the next number. QueryError, RequestError, RefusedError, LimitError, TooMuchError or
         ConflictError say why not.
         """
+        # One registration at a time: the number of queries and the name are checked before a worker is started.
         with self._understanding:
             self._admit(owner)
-            if name in self._running:
+            if name in self._catalogue:
                 raise ConflictError(f"there is a query {name} already: deregister it first")
             engine, query, semantics, shared = self._understood(request)
             name = name or f"q{next(self._names)}"
@@ -111,11 +98,11 @@ class Queries:
             if self.journal is None:
                 running = self._started(name, question)
                 with self._lock:
-                    self._owners[name] = owner
+                    self._catalogue.owners[name] = owner
                 return running
             with self._lock:  # nothing is published between its beginning and the note of it
                 running = self._started(name, question)
-                self._owners[name] = owner
+                self._catalogue.owners[name] = owner
                 ticket = self.journal.keep_query(running, request, owner, shared)
             self.journal.wait(ticket, DURABLE_S)
             return running
@@ -152,7 +139,7 @@ class Queries:
 
     def _start(self, name: str, question: Question) -> RegisteredQuery:
         with self._lock:
-            self._refuse_output(question)
+            self._catalogue.refuse_output(question)
         running = RegisteredQuery(name, question, self.limits, lambda answer: self._pass(name, answer))
         if self._join(running):
             return running
@@ -190,8 +177,8 @@ class Queries:
     def _progress(self) -> dict[str, int]:
         """The number of the last item that each query has answered."""
         assert self.journal is not None
-        last, running = self.journal.next - 1, list(self._running.items())
-        return {name: last if one.done else max(one.evaluation.group.answered, one.processed) for name, one in running}
+        last, running = self.journal.next - 1, self._catalogue.queries
+        return {one.name: last if one.done else max(one.evaluation.group.answered, one.processed) for one in running}
 
     def _restore(self, journal: ServiceJournal) -> None:
         """Register and share again all that was, with its windows and answers."""
@@ -221,29 +208,26 @@ class Queries:
         else:
             resumed = resumed_worker(workers, question, resumption.start, lambda: self._worker(name, question))
             resumed.add(running, resumption)
-        self._owners[name] = record["owner"]
+        self._catalogue.owners[name] = record["owner"]
         self._enter(running)
 
     def _join(self, running: RegisteredQuery) -> bool:
         """Whether it can be answered together with others."""
         with self._lock:
-            joined = any(running.begin(worker) for worker in _workers(list(self._running.values())))
+            joined = any(running.begin(worker) for worker in self._catalogue.workers)
             if joined:
                 self._enter(running)
             return joined
 
     def _enter(self, running: RegisteredQuery) -> None:
-        self._running[running.name], self._since[running.name] = running, self._steady()
-        self._reading.clear()
+        self._catalogue.enter(running, self._steady())
         _LOG.info("the query is registered", extra=fields(query=running.name))
-        if running.question.output is not None:
-            self._outputs[running.question.output] = running.name
 
     def _admit(self, owner: str) -> None:
         if self._closed:
             raise ConflictError("the service is ending: ask again when it is back")
         with self._lock:
-            if sum(self._owners.get(name, OPEN) == owner for name in self._running) >= self.limits.queries:
+            if self._catalogue.owned_by(owner) >= self.limits.queries:
                 raise QueryLimitError(f"{self.limits.queries} queries are registered already: deregister one first")
 
     def _shared_with(self, query: ContinuousQuery) -> list[Triple]:
@@ -254,33 +238,14 @@ class Queries:
                 raise RequestError(f"the query reads <{unknown[0]}>: bring its triples as static, or share them first")
             return [triple for name in query.background for triple in self._shared.get(name, ())]
 
-    def _refuse_output(self, question: Question) -> None:
-        """ConflictError when its output is another's stream already, or would come back to itself."""
-        output = question.output
-        if output is None:
-            return
-        if output in self._outputs:
-            raise ConflictError(f"<{output}> is the output of {self._outputs[output]}: register under another name")
-        seen, open_streams = set[str](), [window.stream for window in question.query.windows]
-        while open_streams:
-            stream = open_streams.pop()
-            if stream == output:
-                raise ConflictError(f"its output <{output}> would be its own input: register under another name")
-            if stream not in seen and stream in self._outputs:
-                open_streams += self._running[self._outputs[stream]].worker.streams
-            seen.add(stream)
-
     def deregister(self, name: str, require: Callable[[RegisteredQuery], None] = lambda _: None) -> None:
         """End a query and notify its subscribers. UnknownQueryError, or an error of ``require`` about the query."""
         with self._lock:
             running = self.query(name)
             require(running)
-            del self._running[name], self._since[name]
-            self._reading.clear()
-            self._owners.pop(name, None)
+            self._catalogue.remove(running)
             if running.question.output is not None:
                 self._counts.pop(running.question.output, None)
-            self._outputs = {stream: by for stream, by in self._outputs.items() if by != name}
         running.end(End("deregistered"))
         if self.journal is not None:
             self.journal.wait(self.journal.forget(name), DURABLE_S)
@@ -288,35 +253,32 @@ class Queries:
     def query(self, name: str) -> RegisteredQuery:
         """A query by its name; UnknownQueryError."""
         with self._lock:
-            if name not in self._running:
-                raise UnknownQueryError(name)
-            return self._running[name]
+            return self._catalogue.query(name)
 
     def queries(self) -> list[RegisteredQuery]:
         """All queries in the order in which they were registered."""
         with self._lock:
-            return list(self._running.values())
+            return self._catalogue.queries
 
     def streams(self) -> dict[str, int]:
         """Every stream that is read, written or was published on: its IRI and how many elements came."""
         with self._lock:
-            read = {stream for running in self._running.values() for stream in running.worker.streams}
-            return {name: self._counts.get(name, 0) for name in sorted(read | set(self._counts) | set(self._outputs))}
+            return {name: self._counts.get(name, 0) for name in sorted(self._catalogue.streams | self._counts.keys())}
 
     def readers(self, stream: str) -> list[str]:
         """The names of the queries that read a stream."""
         with self._lock:
-            return [running.name for running in self._running.values() if stream in running.worker.streams]
+            return [running.name for running in self._catalogue.queries if stream in running.worker.streams]
 
     def writer(self, stream: str) -> str | None:
         """The name of the query whose answers are a stream, if they are."""
         with self._lock:
-            return self._outputs.get(stream)
+            return self._catalogue.writer(stream)
 
     def subscribe(
         self, running: RegisteredQuery, after: int | None, wake: Callable[[], None], owner: str = OPEN
     ) -> AnswerSubscription[bytes]:
-        """A subscriber of a query; QueryLimitError where the identity ``owner`` has too many, of whatever queries."""
+        """A subscriber of a query; QueryLimitError if the identity ``owner`` has too many, over all queries."""
         if sum(query.answers.subscribers_of(owner) for query in self.queries()) >= self.limits.subscribers:
             raise QueryLimitError(f"{self.limits.subscribers} of your subscribers are there already: end one first")
         return running.answers.subscribe(after, wake, owner)
@@ -352,13 +314,14 @@ class Queries:
         TimeJumpError where time would jump past too many reports.
         """
         with self._lock:
-            if stream in self._outputs:
-                raise ConflictError(f"<{stream}> is the output of {self._outputs[stream]}: publish on another stream")
+            if writer := self._catalogue.writer(stream):
+                raise ConflictError(f"<{stream}> is the output of {writer}: publish on another stream")
             if self._closed:
                 raise ConflictError("the service is ending: publish again when it is back")
-            workers, readers = self._readers(stream)
+            workers, readers = self._catalogue.readers(stream)
             if stream not in self._counts and len(self._counts) >= self.limits.streams:
                 raise QueryLimitError(f"{self.limits.streams} streams have been published on already")
+            # All refusals come before the first worker gets an item, so that the request is taken as a whole or not.
             for worker in workers:
                 worker.refuse_when_full()
             for worker in workers:
@@ -379,6 +342,7 @@ class Queries:
     @contextmanager
     def at_once(self) -> Iterator[bool]:
         """A block in which ``publish`` does not wait for threads or disks, if so requested."""
+        # With a journal ``publish`` waits for the disk, whoever has the lock.
         free = self.journal is None and self._lock.acquire(blocking=False)
         try:
             yield free
@@ -392,13 +356,6 @@ class Queries:
         rate = self._rates.get(owner) or self._rates.setdefault(owner, Rate(self._per_second, self._steady))
         if wait := rate.take(count):
             raise QueriesBusyError(f"more than {self._per_second:g} elements a second", wait)
-
-    def _readers(self, stream: str) -> tuple[Sequence[QueryWorker], int]:
-        """The workers that read a stream, and for how many queries."""
-        if stream not in self._reading:
-            running = [running for running in self._running.values() if stream in running.worker.streams]
-            self._reading[stream] = _workers(running), len(running)
-        return self._reading[stream]
 
     def _hand_out(self, stream: str, items: Sequence[Taken], workers: Sequence[QueryWorker]) -> None:
         self._counts[stream] = self._counts.get(stream, 0) + sum(map(elements_in, items))
@@ -420,20 +377,22 @@ class Queries:
     def _pass(self, name: str, answer: Answer) -> None:
         """Publish an answer as an element of the query's output; the query waits for its readers."""
         with self._lock:
-            running = self._running.get(name)
-            if running is None or running.question.output is None:
+            if name not in self._catalogue:
                 return
+            running = self._catalogue.query(name)
             stream = running.question.output
+            if stream is None:
+                return
         if self.journal is None:
             self._await_readers(running)
         with self._lock:
-            self._hand_out(stream, [as_element(answer, stream, 0)], self._readers(stream)[0])
+            self._hand_out(stream, [as_element(answer, stream, 0)], self._catalogue.readers(stream)[0])
 
     def _await_readers(self, running: RegisteredQuery) -> None:
         """Wait until the readers of a query's answers have capacity; ended ones do not count."""
         output = running.question.output
         with self._lock:
-            workers = self._readers(output)[0] if output is not None else ()
+            workers = self._catalogue.readers(output)[0] if output is not None else ()
         for worker in workers:
             while not worker.room(PATIENCE_S) and not running.fault:
                 pass
@@ -448,7 +407,7 @@ class Queries:
         for running in self.queries():
             lifetime = self.limits.lifetime
             with self._lock:
-                since = self._since.get(running.name)
+                since = self._catalogue.since.get(running.name)
             if lifetime is not None and since is not None and self._steady() - since > lifetime and not running.fault:
                 running.end(End(f"it has run for {lifetime:g} s, which is the limit"))
                 if self.journal is not None:
@@ -456,7 +415,7 @@ class Queries:
 
     def _pass_wall_time(self) -> None:
         """Time passes for the queries by the wall clock; for all at one place of the journal where one is kept."""
-        walls = [work for work in _workers(self.queries()) if work.question.wall]
+        walls = [work for work in workers_of(self.queries()) if work.question.wall]
         if self.journal is None:
             for work in walls:
                 if not work.waiting:
@@ -470,8 +429,9 @@ class Queries:
 
     def settle(self, timeout: float) -> bool:
         """Wait until all queries have processed everything published."""
-        end, known = self._steady() + timeout, _workers(self.queries())
-        return all(work.settle(max(0.0, end - self._steady())) for work in known for _ in known)
+        end, known = self._steady() + timeout, workers_of(self.queries())
+        # As many rounds as workers: an answer may be the input of another query, and that one's of a third.
+        return all(work.settle(max(0.0, end - self._steady())) for _ in known for work in known)
 
     def leave(self) -> None:
         """The service is stopping: refuse new items, and notify subscribers."""
@@ -483,7 +443,7 @@ class Queries:
         """End all queries within ``patience`` (s); new items are refused."""
         with self._lock:
             self._closed = True
-        works = _workers(self.queries())
+        works = workers_of(self.queries())
         for work in works:
             work.end()
         end = self._steady() + patience
@@ -493,8 +453,3 @@ class Queries:
             running.over(End(why))  # its worker was awaited as long as there was patience
         if self.journal is not None:
             self.journal.close(patience)
-
-
-def _workers(queries: Sequence[RegisteredQuery]) -> list[QueryWorker]:
-    """The workers of the queries, each once."""
-    return list(dict.fromkeys(running.worker for running in queries))

@@ -21,9 +21,10 @@ from streamgauge.formats.documents import ending
 from streamgauge.formats.streams import stream_formats
 from streamgauge.model.engine import Engine
 from streamgauge.servers.queries.attached import AttachedSources
+from streamgauge.servers.queries.catalogue import ConflictError, UnknownQueryError
 from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registered import RegisteredQuery
-from streamgauge.servers.queries.registry import ConflictError, Queries, UnknownQueryError
+from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
 from streamgauge.sources import SourceError
 from streamgauge.sources.contract import Address, parse_address
