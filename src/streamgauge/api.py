@@ -198,7 +198,7 @@ def _stream_of(run: Run, stream: str | Path | None) -> Path:
 
 
 def refuse_live(streams: Sequence[Stream]) -> None:
-    """Refuse, before any is opened, a source of which nobody knows when it ends; WatchError."""
+    """Refuse, before any is opened, a source without a known end; WatchError."""
     for _, source in given_pairs(streams):
         named = str(source) if isinstance(source, str | Path) else ""
         if isinstance(source, AsyncIterable) or (named and named != "-" and is_live(parse_address(named))):

@@ -150,7 +150,7 @@ def diagnosed(
 
 
 def impatient(patience: float, clock: Callable[[], float] = thread_time) -> Progress:
-    """A progress callback that ends a search after so many seconds by raising PatienceError."""
+    """A progress callback that raises PatienceError after that many seconds, which ends the search."""
     until = clock() + patience
 
     def look(_done: int, _of: int) -> None:

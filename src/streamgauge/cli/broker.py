@@ -179,7 +179,7 @@ FROZEN_ROWS: Final = 10_000
 
 
 class _Served(Broker):
-    """A broker in a process of its own, whose facts and large answers are frozen for the garbage collector.
+    """A broker in its own process, whose facts and large answers are frozen for the garbage collector.
 
     Small channels are not frozen: they leave cyclic garbage, which is never collected among frozen objects.
     """

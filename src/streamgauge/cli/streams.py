@@ -40,7 +40,7 @@ class _ExactStream:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        """Write the text as it is."""
+        """Write the text unchanged."""
         return io.TextIOWrapper.write(self._stream, text)
 
     def __getattr__(self, name: str) -> Any:

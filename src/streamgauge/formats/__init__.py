@@ -1,1 +1,1 @@
-"""The nouns on disk and through a pipe: RDF formats, canonical terms, run folders."""
+"""Streams, runs and verdicts as files and in pipes: RDF formats, canonical terms, run folders."""

@@ -1,6 +1,6 @@
 """JSON lines in columns: many are decoded together, and each distinct term is checked once.
 
-Lines that are unusual in any way are left to ``decode_input``, line by line, which knows what is wrong with them.
+Unusual lines are left to ``decode_input``, which reads them one by one and says what is wrong with them.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -105,7 +105,7 @@ class LineColumns:
 
 
 def _filled(column: list[Any], default: Any) -> list[Any]:
-    """A column with a default value for what is missing."""
+    """A column with a default for missing values."""
     return [default if value is None else value for value in column] if None in column else column
 
 

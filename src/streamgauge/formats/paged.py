@@ -69,8 +69,8 @@ def read_records(table: Path, form: RecordForm[T]) -> Sequence[T]:
 class PagedRecords(Sequence[T]):
     """The records of a table's files, which may be read by several threads; TableError while they are read.
 
-    Going forward decodes each page once; going back decodes from the start of a row group. ``scratch`` is the folder to
-    remove when nobody refers to the records any more.
+    Going forward decodes each page once; going back decodes from the start of a row group. ``scratch`` is a folder
+    that is removed once the records are no longer referenced.
     """
 
     def __init__(self, table: Path, form: RecordForm[T], scratch: "TemporaryDirectory[str] | None" = None) -> None:

@@ -179,7 +179,7 @@ class BatchForm:
 
 
 def _followed(stream: Stream, handed: Iterator[AnyItem]) -> Iterator[AnyItem]:
-    """The elements; the follower of a stored stream, which reports progress, sees each of them."""
+    """The elements; the follower of a stored stream, which reports progress, sees each one."""
     return stream.follow(handed) if isinstance(stream, StoredStream) else handed
 
 

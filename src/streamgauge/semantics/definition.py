@@ -32,7 +32,7 @@ SIGNS: Final = ((CAME,), (WENT,))
 def streamed(
     evaluated: Iterable[tuple[DueReport, tuple[Row, ...]]], r2s: R2S, semantics: Semantics
 ) -> Iterator[tuple[DueReport, tuple[Row, ...]]]:
-    """The answer sent at each evaluated instant; empty answers only if the semantics notifies of them.
+    """The answer sent at each evaluated instant; empty answers only if the semantics sends them.
 
     Istream and Dstream are differences to the bag of the last evaluated instant, initially empty; under both, each row
     has an additional sign column.

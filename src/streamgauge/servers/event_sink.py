@@ -1,4 +1,4 @@
-"""A sink that serves its messages as server-sent events, from a thread of its own, and buffers the newest ones."""
+"""A sink that serves its messages as server-sent events, from its own thread, and buffers the newest ones."""
 
 import asyncio
 import socket

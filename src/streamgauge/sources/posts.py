@@ -57,7 +57,7 @@ class Post:
 
 
 class PostSink(PendingSink):
-    """Posts ``request(message)`` for each message to an address, in order, in a thread of its own.
+    """Posts ``request(message)`` for each message to an address, in order, in its own thread.
 
     ``request`` raises ValueError for a message that cannot be sent.
     """

@@ -64,7 +64,7 @@ def _identity(text: str) -> tuple[str, str]:
 def file_name() -> Column:
     """The name of the file of each row read from files.
 
-    Spark gives it as a part of a URL, ``my%20readings.nq``, where a plus sign is no space.
+    Spark gives it as a part of a URL, ``my%20readings.nq``, where a plus sign is not a space.
     """
     return fn.url_decode(fn.replace(fn.col("_metadata.file_name"), fn.lit("+"), fn.lit("%2B")))
 

@@ -241,7 +241,7 @@ _PAIR = ("window", *TRIPLE)
 class ContentSizes:
     """The number of (window, triple) pairs of each report (``sizes``); the reports whose content is not the last one's.
 
-    The first report's is compared with the empty content; under ``Changes.ARRIVALS`` only what comes counts.
+    The first report's is compared with the empty content; under ``Changes.ARRIVALS`` only arrivals count.
     """
 
     sizes: tuple[int, ...]

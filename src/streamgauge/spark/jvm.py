@@ -81,7 +81,7 @@ _SOCKET_FOLDER_LENGTH: Final = 61
 
 
 def socket_settings() -> dict[str, str]:
-    """Settings by which a local session passes results and tasks over sockets in a new folder that only its user reads.
+    """Settings that make a local session pass results and tasks over sockets in a folder that only its user reads.
 
     Over TCP, Spark listens on a port for each result and serves the first client: where another program happens to try
     that port, the job fails. Without Unix sockets, or with too long a path to temporary files, TCP is used.

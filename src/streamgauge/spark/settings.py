@@ -91,7 +91,7 @@ def chosen(wanted: Mapping[str, str], user: Mapping[str, str]) -> dict[str, str]
 
 
 def partitions(rows: int, cores: int) -> int:
-    """Partitions of a shuffle of so many rows, on so many cores: by bytes, and one for each core.
+    """The number of partitions for a shuffle of that many rows: by bytes, and at least one for each core.
 
     Worked example: 20 million rows are 2.6 GB, 39 partitions of 64 MiB; 1,000 rows on 8 cores have 8.
     """

@@ -174,7 +174,7 @@ After: TypeAlias = Callable[[str], Position | None]
 class StreamFeed:
     """An opened source; ``live`` if its end and its pauses are unknown.
 
-    ``key`` identifies it within a watch. ``waits``: it sends only a few items before they are settled.
+    ``key`` identifies it within a watch. ``waits``: it sends at most a few items ahead of the settled ones.
     """
 
     items: "Iterable[Taken] | AsyncIterable[Input]"

@@ -30,7 +30,7 @@ TRIPLE_SCHEMA = pa.schema([pa.field(name, pa.string(), nullable=False) for name 
 
 
 class Statement(NamedTuple):
-    """A triple for each row, with the same predicate in all of them."""
+    """A triple for each row, all with the same predicate."""
 
     subject: pa.Array
     predicate: str

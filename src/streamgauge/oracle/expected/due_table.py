@@ -1,6 +1,6 @@
 """Due reports in columns of numbers, from which each is made when it is read: a twentieth of their size as objects.
 
-``portions`` cuts a run's reports, however many, into tables that are judged one after the other.
+``portions`` cuts a run's reports into tables that are judged one after the other, so their number is unbounded.
 """
 
 from array import array
@@ -80,7 +80,7 @@ class DueTable(Sequence[DueReport]):
 class DuePortion(NamedTuple):
     """Some of a run's reports, in order: those of ``due`` but the first ``skip``, which came with earlier portions.
 
-    Answers may be differences to what is skipped, and contents unchanged since then. ``final`` if no portion follows.
+    Answers may be differences to skipped ones, and contents unchanged since then. ``final`` if no portion follows.
     """
 
     due: DueTable

@@ -194,7 +194,7 @@ def _seen(session: SparkSession, table: DataFrame, query: ContinuousQuery, late:
 def _ranked(
     session: SparkSession, seen: DataFrame, arrived: Arrivals, query: ContinuousQuery, semantics: Semantics
 ) -> DataFrame:
-    """The rows with their rank in system time, by which a report sees only part of the arrivals of one time."""
+    """The rows with their rank in system time: a report may see only some of the arrivals of one time."""
     if by_triple(query.windows, semantics.tick):
         order = Window.orderBy("time", "sequence", "position")
         return seen.withColumn("arrival", f.row_number().over(order).cast("long") - 1)

@@ -1,4 +1,4 @@
-"""The order of arrivals of a stream table on Spark, by which reports are due that no clock sets.
+"""The order of arrivals of a stream table on Spark, which decides the reports that no clock sets.
 
 The driver keeps the times of the arrivals, and each row on Spark gets the rank of its arrival.
 """
@@ -42,7 +42,7 @@ def needs_arrivals(windows: Sequence[StreamWindow], semantics: Semantics) -> boo
 
 
 def arrived(table: DataFrame, triples: int, windows: Sequence[StreamWindow], semantics: Semantics) -> Arrivals:
-    """The arrivals of a stream table of up to so many triples, all admitted; ArrivalsError for too many."""
+    """The arrivals of a stream table of at most that many triples, all admitted; ArrivalsError for too many."""
     # One row per element where a whole element arrives at once: that of its first triple.
     heads = table if by_triple(windows, semantics.tick) else table.filter(fn.col("position") == 0)
     if triples > MAX_ARRIVALS and heads.count() > MAX_ARRIVALS:

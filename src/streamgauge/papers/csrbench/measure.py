@@ -40,7 +40,7 @@ Explain = Callable[[Run, Sequence[StreamElement]], Diagnosis | None]
 
 @dataclass(frozen=True)
 class CsrbenchRecording:
-    """A reading of a recorded file: as it is, or with its rows grouped."""
+    """A reading of a recorded file, with its rows grouped or not."""
 
     file: Path
     run: Run
@@ -101,7 +101,7 @@ class CsrbenchData:
         return imported.run(self.elements[-1].time)
 
     def recordings(self, engine: str, query: str) -> Iterator[CsrbenchRecording]:
-        """The file published with the paper, as it is and grouped, then older ones."""
+        """The file published with the paper, ungrouped and grouped, then older ones."""
         number = query.removeprefix("q")
         head = self.answers / "2013-head" / f"{engine}-answer-{number}.json"
         run = self.run(engine, query, head)

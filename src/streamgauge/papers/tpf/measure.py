@@ -289,7 +289,7 @@ class CarriedClients:
 
 
 def carried(extent: TpfExtent, facts: int, doing: ScenarioRunner, tell: Tell) -> CarriedClients:
-    """Search the most clients, each with another query; stored runs are reused."""
+    """Search the largest number of clients, each with another query; stored runs are reused."""
     tried: dict[int, float | None] = {}
 
     def passes(clients: float) -> bool:

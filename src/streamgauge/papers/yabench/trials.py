@@ -96,7 +96,7 @@ def _beside(name: str) -> str:
 
 
 def trials(hurricane: Path | None, only: Sequence[str]) -> tuple[YabenchTrial, ...]:
-    """All tests, or those selected by name or prefix; ExperimentError lists the names."""
+    """All tests, or those selected by name or prefix; ExperimentError for an unknown one lists the names."""
     trials_ = (*_generated(), *_csrbench(hurricane))
     unknown = [name for name in only if not any(_named(test, name) for test in trials_)]
     if unknown:

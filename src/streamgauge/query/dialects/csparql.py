@@ -101,7 +101,7 @@ def _register(clauses: Clauses) -> Token | None:
 
 
 def _check_period(clauses: Clauses, every: Token) -> None:
-    """A period of its own is a report strategy that the text cannot set: only the slide itself is accepted."""
+    """Only the slide is accepted as a period: any other is a report strategy, which the text cannot set."""
     match = re.match(r"\w+", clauses.text[every.start :])
     period = duration(match.group()) if match else None
     if any(window.window.slide != period for window, _ in clauses.windows):

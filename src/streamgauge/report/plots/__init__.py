@@ -66,7 +66,7 @@ def figure(
     numbers: FigureNumbers | None = None,
     labels: tuple[tuple[int, str], ...] = (),
 ) -> Figure:
-    """A chart as a figure; with other than the usual sizes it has the page's full width."""
+    """A chart as a figure; one of an unusual size takes the page's full width."""
     wide, narrow = sizes or (HALF, PHONE)
     drawings = draw(drawing, message, chart, (wide, narrow))
     return Figure(message, note, drawings, series, "full" if sizes else "half", chart, wide, numbers, labels)

@@ -139,7 +139,7 @@ class Bridge:
     def close(self, patience: float | None = None) -> list[str]:
         """Stop; a sentence per sink that has not taken all; the next bridge sends it again, except for dead letters.
 
-        ``patience`` (s): how long sinks may take for what is under way, the own time of each unless given.
+        ``patience`` (s): how long sinks may take to deliver pending messages (default: each sink's own time).
         """
         self._ending.set()
         for source in self._sources:
@@ -248,7 +248,7 @@ def message(notification: Told) -> bytes:
 
 
 def refuse_circles(sources: Sequence[str], sinks: Sequence[str]) -> None:
-    """BridgeError if the messages of a sink would come back through a source, for ever."""
+    """BridgeError if a sink's messages would come back through a source in an endless loop."""
     for sink in map(parse_address, sinks):
         for source in map(parse_address, sources):
             if _place(source) == _place(sink) and _meets(source, sink):

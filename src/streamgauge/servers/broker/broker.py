@@ -343,7 +343,7 @@ class Broker(Registry):
     def _sent_or_stored(
         self, fresh: list[tuple[Publication, RetryKey | None]], changes: Iterable[AnswerChange]
     ) -> Mapping[int, str]:
-        """Send changes as they are found or, with a durable journal, once they are stored.
+        """Send each change when it is found or, with a durable journal, once it is stored.
 
         Returns refused publications.
         """

@@ -32,7 +32,7 @@ class KeptBudget:
         return len(self._reached)
 
     def refuses(self, owner: str) -> str:
-        """Why an identity gets no more subscribers by name, as a sentence; empty while it is within its budget."""
+        """Why an identity may not add named subscribers, as a sentence; empty while it is within its budget."""
         if owner not in self._reached:
             return ""
         return (

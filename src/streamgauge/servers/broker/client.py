@@ -222,7 +222,7 @@ def _check_acknowledged(response: httpx.Response) -> None:
 
 @contextmanager
 def _understanding(address: str | httpx.URL) -> Iterator[None]:
-    """BrokerError for responses that no broker sends."""
+    """BrokerError for a response that a broker would not send."""
     try:
         yield
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:

@@ -101,7 +101,7 @@ class Notification(NamedTuple):
 class Strategy(Protocol):
     """Finds the changes of answers. Facts are a set, answers are sets of rows. Used by one thread at a time.
 
-    A query is registered once under a name, however many channels have it. ``complete``: nothing is deferred, all
+    A query that several channels have is registered once. ``complete``: nothing is deferred, all
     effects of a publication are found before ``publish`` ends. ``graphs``: facts may be in named graphs, which
     ``facts`` returns if the subject asks for them. ``derives``: rules may derive facts. The defaults limit, refuse,
     prepare and defer nothing.

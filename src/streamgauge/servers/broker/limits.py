@@ -90,7 +90,7 @@ class LimitError(ValueError):
 
 
 class BusyError(RuntimeError):
-    """A broker that accepts no more at the moment; the request may be repeated."""
+    """The broker is too busy at the moment; the request may be repeated."""
 
 
 MAX_NAME: Final = 200

@@ -127,7 +127,7 @@ class Turns:
             self._lock.release()
 
     def _take_later(self, end: float) -> None:
-        """Take the lock when nobody waits for it, or unconditionally from ``end`` (steady clock, s) on."""
+        """Take the lock when no other thread waits for it, and unconditionally after ``end`` (steady clock, s)."""
         while True:
             with self._calm:
                 self._calm.wait_for(lambda: not self._waiting, max(0.0, end - monotonic()))

@@ -248,7 +248,7 @@ class Registry:
             return self.channel(channel)
 
     def _admit(self, channel: str, name: str, owner: str) -> Channel:
-        """The channel, if a name on it belongs to the owner or to nobody; UnknownChannelError, ForeignNameError.
+        """The channel, if a name on it belongs to the owner or has none; UnknownChannelError, ForeignNameError.
 
         Without tokens every client has the identity ``OPEN``, which may use all names. If tokens are introduced later,
         such a name goes to the first client that uses it.
@@ -318,7 +318,7 @@ class Registry:
                 channel.acknowledged[name] = self._unwritten[channel.name, name] = number
 
     def _tell(self, changes: Iterable[AnswerChange]) -> Failures:
-        """Send changes as they are found; returns what was refused."""
+        """Send each change when it is found; returns what was refused."""
         logs, entry_of = self._logs, self._entry
         for change in changes:
             self._add(logs[change.name], entry_of(change, self._clock()))

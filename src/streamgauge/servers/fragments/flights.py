@@ -16,7 +16,7 @@ class _Flight(Generic[Value]):
 
 
 class Flights(Generic[Key, Value]):
-    """Tasks under way by key, each cancelled when nobody waits for it any more."""
+    """Running tasks by key, each cancelled when its last waiter has gone."""
 
     def __init__(self) -> None:
         self._flights: dict[Key, _Flight[Value]] = {}
@@ -52,6 +52,6 @@ class Flights(Generic[Key, Value]):
 
 
 def _retrieve(task: asyncio.Task[Value]) -> None:
-    """Mark a task's exception as retrieved: asyncio would log one that nobody waited for."""
+    """Mark a task's exception as retrieved: asyncio would log one that was never awaited."""
     if not task.cancelled():
         task.exception()

@@ -108,7 +108,7 @@ class Serving(uvicorn.Server):
     """A server that calls ``leave`` as soon as it is told to stop, so that endless responses end.
 
     ``say`` receives each address that is served, ``connections`` is their maximum number, ``settings`` are further
-    settings of uvicorn. SIGHUP calls ``reload`` in a thread of its own. A process that exists for this server
+    settings of uvicorn. SIGHUP calls ``reload`` in a separate thread. A process that exists for this server
     ``alone`` notifies its service manager and, once it serves, loads parsers and freezes its objects.
     """
 

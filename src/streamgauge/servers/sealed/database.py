@@ -164,7 +164,7 @@ class SealedDatabase:
         return f"INSERT INTO {table} VALUES ({', '.join('?' * columns)})"
 
     def _recall(self) -> None:
-        """Read figures that are cached: the number of the newest change."""
+        """Read the cached number of the newest change again."""
         (self._newest,) = self._database.execute(f"SELECT max(number) FROM {self.schema.newest}").fetchone()
 
     def _number(self, newest: int) -> None:

@@ -1,4 +1,4 @@
-"""Answers as Parquet files in a folder, one per so many answers or so much time: ``parquet:FOLDER``."""
+"""Answers as Parquet files in a folder, a new file after a number of answers or some time: ``parquet:FOLDER``."""
 
 from streamgauge.sources.contract import Address, Sink, read_options
 

@@ -143,7 +143,7 @@ def generate(
 ) -> Configuration:
     """Generate a configuration's folder atomically; equal worlds and requests give equal bytes.
 
-    It runs on Spark if the world's facts are there. ConfigurationError; ``tell`` receives the current step.
+    It runs on Spark if the world's facts are on Spark. ConfigurationError; ``tell`` receives the current step.
     """
     if folder.exists():
         raise ConfigurationError(f"{folder} already exists: remove it or choose another folder")

@@ -143,7 +143,7 @@ class Random:
         return drawn
 
     def within(self, least: int, upper: int) -> int:
-        """A whole number from ``least`` to ``upper``, both included."""
+        """A random integer from ``least`` to ``upper``, both included."""
         return least + self.below(upper - least + 1)
 
     def some(self, count: int, least: int, upper: int) -> list[int]:

@@ -65,7 +65,7 @@ class Lifetime:
 
 
 def lifetime(headers: Mapping[str, str], came: int) -> Lifetime:
-    """The lifetime by the headers; ``came`` (own clock, ms) is the time of arrival, used if the server shows no clock.
+    """The lifetime that the headers state; ``came`` (ms, our clock) is the arrival, used if they have no Date.
 
     The earlier of max-age and Expires counts, unlike in RFC 9111, 5.3: a shared cache that hides its Age makes max-age
     too long, but leaves Expires as it was.

@@ -302,7 +302,7 @@ class CachingHttpClient:
         return self._clocks[host]
 
     def time(self, address: str) -> int:
-        """The estimated current time (ms) of an address's server; the own time if unknown."""
+        """The estimated current time (ms) of an address's server; our own time if it is unknown."""
         return self.clock() if self.same_clock else self.server_clock(address).time(self.clock())
 
     def due(self, address: str, time: int, pushes: bool) -> int:

@@ -134,7 +134,7 @@ class OrderedAnswer:
         self._shown: Bag = {}
 
     def answer(self, bag: Bag) -> Bag:
-        """The answer for the current rows; equal solutions stand where the first of them does."""
+        """The answer for the current rows; equal solutions take the place of the first."""
         # Repeated as often as they occur, since LIMIT counts solutions and not distinct rows.
         rows = self._order.sorted([row for row, count in bag.items() for _ in range(count)], self._kept)
         shown = [row[: len(self._names)] for row in rows]

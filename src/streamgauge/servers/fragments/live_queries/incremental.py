@@ -387,7 +387,7 @@ def joined_bags(left: tuple[Row, Bag], right: tuple[Row, Bag]) -> Bag:
 
 
 def _solutions(names: Row, bag: Bag) -> Iterator[dict[str, Term]]:
-    """The rows of a bag as solutions, each as often as it is in the bag."""
+    """The rows of a bag as solutions, repeated by their multiplicity."""
     for row, count in bag.items():
         solution = {str(name): term for name, term in zip(names, row, strict=True) if term is not None}
         yield from repeat(solution, count)
@@ -464,7 +464,7 @@ class IncrementalPlan:
         self._ordered = None if live_query.order is None else OrderedAnswer(live_query, live_query.order)
 
     async def poll(self) -> PollResult:
-        """Read what is due, and pass the facts that came and went to the evaluator."""
+        """Read the sources that are due, and pass inserted and deleted facts to the evaluator."""
         reads = await self._reader.read()
         names = tuple(named_graphs(reads))
         # The operators of ``GRAPH ?g`` are built for fixed names, one copy of its pattern each.

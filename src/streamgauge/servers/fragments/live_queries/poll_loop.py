@@ -139,7 +139,7 @@ class GaveUpError(LinkedDataError):
 
 @dataclass(slots=True)
 class PollPatience:
-    """Decides on retries of failed polls; they may fail for ``longest`` ms (``None``: for ever) by ``clock`` (ms).
+    """Decides on retries of failed polls; they may fail for ``longest`` ms (``None``: without limit) by ``clock`` (ms).
 
     Before the first success only a source that does not respond is retried; any other failure is probably a mistake of
     the user. After it, a source that sends invalid data is retried too.

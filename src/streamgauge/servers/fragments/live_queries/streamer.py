@@ -50,7 +50,7 @@ from streamgauge.servers.fragments.live_queries.incremental import (
 
 
 def materialised_needs(static: al.Pattern, row: Mapping[al.Var, Term]) -> tuple[PatternNeed, ...]:
-    """The needs of a static part for a row: its patterns, with the row's values where that loses no solutions."""
+    """What a static part has to fetch for a row: its patterns, with the row's values where that loses no solutions."""
     return tuple(_filled(need, row) for need in pattern_needs(static, row))
 
 

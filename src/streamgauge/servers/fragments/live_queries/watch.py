@@ -163,7 +163,7 @@ class ListenedSource:
         return self._heard is not None
 
     async def run(self) -> None:
-        """Listen for ever and reconnect after failures; returns only if the source has no events."""
+        """Listen until cancelled, and reconnect after failures; returns only if the source has no events."""
         while True:
             try:
                 await self._listen()
@@ -182,7 +182,7 @@ class ListenedSource:
             await self.web.sleep(again)
 
     async def keep_time(self) -> None:
-        """Measure the server's clock for ever: first until it is known precisely, then often enough for its drift."""
+        """Keep measuring the server's clock: first until it is known precisely, then often enough for its drift."""
         for _ in range(EXCHANGES):
             await self._exchange(BETWEEN, PRECISE)
         while True:
@@ -313,8 +313,8 @@ class WatchTerms:
     """How a query is watched; times in ms.
 
     ``style`` is how the sources annotate facts with times. Facts without an end are assumed to hold for ``settled`` if
-    their source states no lifetime. ``tell`` is notified of polls and failures. With ``hears`` PUSH, sources that send
-    their changes are subscribed to. Polls may fail for ``patience``, ``None`` for ever.
+    their source states no lifetime. ``tell`` is called for every poll and failure. With ``hears`` PUSH, we
+    subscribe to sources that send their changes. Polling ends after failing for ``patience`` (``None``: never).
     """
 
     plan: str = "incremental"
@@ -425,7 +425,7 @@ def watch(
     the server's time. ``plan`` is incremental or streamer, ``cache`` on, off or prototype; ``push`` subscribes to
     servers that send their changes. QueryError, RefusedQueryError, UnknownPlanError and UnpushedPlanError are raised
     immediately. Later failures are passed to ``tell`` and retried while that may help, for ``patience`` at most
-    (``None``: for ever); then a LinkedDataError ends the answers. A ``web`` may be shared by several watches, and stays
+    (``None``: no limit); then a LinkedDataError ends the answers. A ``web`` may be shared by several watches, and stays
     open.
     """
     sends = AnswerContent.WHOLE if whole else AnswerContent.CHANGES

@@ -27,7 +27,7 @@ SHORT: Final = 300
 
 
 class FragmentShape(StrEnum):
-    """The interface of a data set's fragments."""
+    """Whether a data set is served as fragments of triples or of quads."""
 
     TRIPLES = "triples"  # Triple Pattern Fragments of the default graph
     QUADS = "quads"  # Quad Pattern Fragments

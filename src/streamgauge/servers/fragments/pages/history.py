@@ -191,7 +191,7 @@ _FOR_EVER: Final = b"max-age=31536000, immutable"
 
 
 class PastHandler:
-    """Answers ``?at=TIME``; a past state never changes, so caches may keep it for ever."""
+    """Answers ``?at=TIME``; a past state never changes, so caches may keep it forever."""
 
     def __init__(self, addressing: BaseAddress) -> None:
         self._addressing, self._gate = addressing, Gate(WAITING, "read the past")

@@ -257,7 +257,7 @@ TICK_S: Final = 0.2
 async def background_tasks(
     datasets: Sequence[DataSet], feedings: Sequence[FeedRunner] = (), history: int | None = None
 ) -> AsyncIterator[None]:
-    """Run feeds and sweeps during the block; ended intervals stay for ``history`` ms, ``None`` for ever."""
+    """Run feeds and sweeps during the block; ended intervals stay for ``history`` ms (``None``: always)."""
     tasks = [asyncio.create_task(feeding.run()) for feeding in feedings]
     tasks.append(asyncio.create_task(_sweeping(datasets, history)))
     try:

@@ -237,7 +237,7 @@ def _named_end(quad: Quad, ends: Mapping[Term, int | None]) -> int | None:
 
 
 def _mentions(path: Path, own: Collection[Term]) -> bool:
-    """Whether a file contains the namespace of one of the IRIs: every format has to write it somewhere."""
+    """Whether a file contains the namespace of one of the IRIs, which is written out in every format."""
     spaces = {re.sub(r"[^/#:]*$", "", term[1:-1]).encode() for term in own}
     longest, before = max(map(len, spaces)), b""
     with open_bytes(path) as file:

@@ -137,7 +137,7 @@ def start(options: Mapping[str, str], clock: Clock) -> SepbmSystem:
 
 
 class PolledSystem:
-    """One client that polls for all subscribers, in a thread of its own."""
+    """One client that polls for all subscribers, in its own thread."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Several live queries side by side: of each its state, a chart with a threshold of its own, and the newest rows."""
+"""Several live queries side by side, each with its state, a chart with its own threshold, and its newest rows."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass

@@ -103,7 +103,7 @@ class RowMemory:
     def remembered(
         self, semantics: Semantics, elements: Sequence[StreamElement], horizon: int
     ) -> PlaygroundEvaluation | None:
-        """An evaluation of before under the same semantics, over the same elements up to the same horizon."""
+        """An earlier evaluation under the same semantics, over the same elements up to the same horizon."""
         for over, evaluation in self._evaluations:
             # The list itself is the proof: an edited stream is read into another list.
             if over is elements and evaluation.horizon == horizon and evaluation.declared == semantics:

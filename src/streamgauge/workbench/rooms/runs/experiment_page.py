@@ -379,7 +379,7 @@ def _files(experiment: Experiment) -> Iterator[Path]:
 
 
 def _refuse_large(file: ExperimentFile) -> None:
-    """Refuse files that are no plain ones, or too large to be read for a page; BenchError, UnplannedError."""
+    """Refuse files that are not regular, or too large to be read for a page; BenchError, UnplannedError."""
     experiments = [variant.experiment for variant in file.variants]
     trials = sum(map(_runs, experiments))
     if trials > PLANNED:

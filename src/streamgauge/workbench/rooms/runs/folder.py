@@ -199,7 +199,7 @@ def stamp(folder: Path) -> Stamp:
 
 
 def _entries(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """The places in a run folder that are no folders, those in its folders too, each with its state."""
+    """The files of a run folder and of the folders in it, each with its state."""
     try:
         with os.scandir(folder) as entries:
             for entry in entries:

@@ -140,7 +140,7 @@ class Reports:
         self._kept: OrderedDict[tuple[str, ...], KeptPage] = OrderedDict()
 
     def page(self, wanted: WantedReport) -> str:
-        """The page of judged runs; MistakeError."""
+        """The report of judged runs as a page; MistakeError if one cannot be read or is too large."""
         return self._page(wanted).text
 
     def drawing(self, wanted: WantedReport, number: str) -> str:
