@@ -56,9 +56,11 @@ def test_a_query_from_registration_to_its_end(queries):
         queries.query(running.name)
 
 
-def test_the_output_of_one_query_is_the_stream_of_another(queries):
-    queries.register(QueryRegistration(construct()))
-    second = queries.register(QueryRegistration(select(OUT, 4)))
+@pytest.mark.parametrize("reader_first", [False, True])
+def test_the_output_of_one_query_is_the_stream_of_another(queries, reader_first):
+    texts = [construct(), select(OUT, 4)]
+    registered = [queries.register(QueryRegistration(text)) for text in (reversed(texts) if reader_first else texts)]
+    second = registered[0 if reader_first else 1]
     queries.publish(IN, [element(time, f"s{time} p o.") for time in range(0, 13_000, 1000)])
     assert queries.settle(WAIT)
     result = answers(second.answers.subscribe(0, nothing))
