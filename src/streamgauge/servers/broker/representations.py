@@ -1,4 +1,4 @@
-"""What HTTP shows of the broker's state: channels and subscribers with their entity tags, and metrics."""
+"""The broker's state as HTTP shows it: channels and subscribers with their entity tags, and metrics."""
 
 from collections.abc import Iterator
 

@@ -50,7 +50,7 @@ from streamgauge.servers.fragments.live_queries.incremental import (
 
 
 def materialised_needs(static: al.Pattern, row: Mapping[al.Var, Term]) -> tuple[PatternNeed, ...]:
-    """What a static part has to fetch for a row: its patterns, with the row's values where that loses no solutions."""
+    """The facts that a static part needs for a row: patterns with the row's values where that loses no solutions."""
     return tuple(_filled(need, row) for need in pattern_needs(static, row))
 
 
