@@ -15,24 +15,36 @@ from urllib.parse import quote
 import pytest
 
 from streamgauge.formats.lines import encode_element
+from streamgauge.formats.streams.quads import encode_nquads
+from streamgauge.model.element import StreamElement
 from tests.prove.killed_queries import IN, TEXTS, Told, compare, due, kill_often, readings, running, until
 
 
-def killed_on_a_file(folder: Path, text: str, seed: int, kills: int, count: int) -> int:
+def csv_row(element: StreamElement) -> bytes:
+    """A reading as a row, whose time and value are the columns of ``CSV_HEADER``."""
+    return f"{element.time},{element.added[1][2].split(chr(34))[1]}\n".encode()
+
+
+CSV_HEADER = b"time,urn:value\n"
+ENCODERS = {"jsonl": encode_element, "nquads": encode_nquads, "csv": csv_row}
+
+
+def killed_on_a_file(folder: Path, text: str, seed: int, kills: int, count: int, form: str = "jsonl") -> int:
     """A query on a file that grows, its answers to another file."""
-    draw = random.Random(seed)
-    elements, log, out = readings(draw, count), folder / "readings.jsonl", folder / "out.jsonl"
-    expected = due(text, elements)
-    log.write_bytes(b"")
+    draw, encode = random.Random(seed), ENCODERS[form]
+    elements, log, out = readings(draw, count), folder / f"readings.{form}", folder / "out.jsonl"
+    # A graph ends where the next one begins, which the last does not.
+    expected = due(text, elements[: count - (form == "nquads")])
+    log.write_bytes(CSV_HEADER if form == "csv" else b"")
     (folder / "q.rq").write_text(text)
-    words = ["query", str(folder / "q.rq"), "--stream", f"{log}?follow=1"]
+    words = ["query", str(folder / "q.rq"), "--stream", f"{IN}={log}?follow=1&form={form}"]
     words += ["--state", str(folder / "state"), "--to", str(out)]
     cuts = [0, *sorted(draw.randrange(count) for _ in range(kills)), count]
 
     def grow(life: int) -> None:
         with log.open("ab") as file:
             for element in elements[cuts[life] : cuts[life + 1]]:
-                file.write(encode_element(element))
+                file.write(encode(element))
 
     out.touch()
     kill_often(words, folder, draw, kills, grow)
@@ -51,6 +63,18 @@ def test_a_query_on_a_file_that_is_killed_ten_times(tmp_path, at):
 
 def test_a_query_on_a_file_that_is_killed(tmp_path):
     assert killed_on_a_file(tmp_path, TEXTS[6], 1, 2, 300) > 10
+
+
+@pytest.mark.parametrize(("at", "form"), [(6, "nquads"), (8, "nquads"), (2, "csv"), (12, "csv")])
+@pytest.mark.prove
+def test_a_query_on_a_file_of_another_format_that_is_killed_ten_times(tmp_path, at, form):
+    assert killed_on_a_file(tmp_path, TEXTS[at], at, 10, 20_000, form) > 10
+
+
+@pytest.mark.server
+@pytest.mark.parametrize(("at", "form"), [(6, "nquads"), (7, "csv")])
+def test_a_query_on_a_file_of_another_format_that_is_killed(tmp_path, at, form):
+    assert killed_on_a_file(tmp_path, TEXTS[at], 1, 2, 300, form) > 10
 
 
 def free_port() -> int:

@@ -8,16 +8,22 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import islice
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Timer
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from streamgauge.formats.lines import encode_element
+from streamgauge.formats.lines import Input, encode_element
 from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
 from streamgauge.sources import open_sink, open_source
+from streamgauge.sources.contract import Position
 from streamgauge.watching import watch
+from tests.examples import examples
 
 QUERY = """SELECT (AVG(?v) AS ?mean) FROM NAMED WINDOW <urn:w> ON <urn:in> [RANGE PT4S STEP PT1S]
 WHERE { WINDOW <urn:w> { ?s <urn:p> ?v } }
@@ -107,12 +113,12 @@ def test_a_followed_file_is_read_on_whatever_its_name_is_then(tmp_path, rotated)
 def rotate(log: Path, how: str) -> None:
     """A file goes to another name, or its bytes do."""
     if how == "renamed":
-        log.rename(log.with_name("log.jsonl.1"))
+        log.rename(log.with_name(f"{log.name}.1"))
     elif how == "packed":
-        log.with_name("log.jsonl.1.gz").write_bytes(gzip.compress(log.read_bytes()))
+        log.with_name(f"{log.name}.1.gz").write_bytes(gzip.compress(log.read_bytes()))
         log.unlink()
     elif how == "copied":
-        shutil.copy(log, log.with_name("log.jsonl.1"))
+        shutil.copy(log, log.with_name(f"{log.name}.1"))
         log.write_bytes(b"")
 
 
@@ -127,24 +133,162 @@ def test_a_source_that_cannot_be_read_again_leaves_a_gap_with_times(tmp_path):
         assert [(gap.begin, gap.end) for gap in watched.gaps] == [(7000, 12_000)]
 
 
-FOLLOWED = {
-    "csv": "time,value\n" + "".join(f"{second}000,{second}\n" for second in range(10, 20)),
-    "nquads": "".join(f'<urn:{n}> <urn:p> "{n}" <urn:g{n}000> .\n' for n in range(10, 20)),
-    "jsonl": "".join(reading(second, second).decode() for second in range(10, 20)),
+def rows(count: int) -> list[str]:
+    return ["time,place,text\n", *(f'{n}000,<urn:p{n % 3}>,"row\n{n}, ""said"""\n' for n in range(1, count))]
+
+
+def graphs(count: int) -> list[str]:
+    """Graphs of one to three quads; of some the time is stated ahead, in a graph of its own, of others by the IRI."""
+    stamp = "<http://www.streamreasoning.org/schema/benchmark#hasTimestamp>"
+    return [
+        (f'<urn:g{n}> {stamp} "{n}000" <urn:times> .\n' if n % 2 else "")
+        + "".join(f'<urn:{n}> <urn:p> "{quad}" <urn:g{n}{"" if n % 2 else "000"}> .\n' for quad in range(1 + n % 3))
+        for n in range(10, 10 + count)
+    ]
+
+
+PARTS = {
+    "csv": rows,
+    "nquads": graphs,
+    "jsonl": lambda count: [reading(second, second).decode() for second in range(count)],
+    "json": lambda count: [
+        f'{{"time": {n}000,{chr(10) if n % 3 == 0 else " "}"value": {n}}}\n' for n in range(1, 1 + count)
+    ],
+    "jsonld": lambda count: [
+        f'{{"@id": "_:b", "urn:p": {{"@id": "urn:{n}"}}, "urn:t": {n}}}\n' for n in range(1_000_000, 1_000_000 + count)
+    ],
 }
+"""Pieces of text, an element each; of CSV the first is the header."""
+OPTIONS = {"jsonld": "&time_property=urn:t&time_in=ms"}
 
 
-@pytest.mark.parametrize("form", FOLLOWED)
-def test_a_followed_file_that_cannot_go_on_at_its_byte_is_read_again_and_says_so(tmp_path, form):
-    """JSON lines go on at a byte; of others what was read is passed over."""
+@contextmanager
+def opened(path: Path, form: str, after: Position | None = None, notes: Callable[[str], None] = lambda _: None):
+    source = open_source(f"{path}?follow=1&form={form}{OPTIONS.get(form, '')}", Reading(note=notes), after=after)
+    source.hold(apart=True)
+    try:
+        yield source, source.items()
+    finally:
+        source.close()
+
+
+class Reader:
+    """Reads a followed file, from a position on."""
+
+    def __init__(self, path: Path, form: str, position: Position | None = None) -> None:
+        url = f"{path}?follow=1&form={form}{OPTIONS.get(form, '')}"
+        self._notes = list[str]()
+        self._source = open_source(url, Reading(note=self._notes.append), after=position)
+        self._source.hold(apart=True)
+        self._items = self._source.items()
+
+    def take(self, count: int) -> list[Input]:
+        """So many items; fewer fail instead of waiting for ever."""
+        closing = Timer(20, self._source.close)
+        closing.start()
+        items = [*islice(self._items, max(count, 0))]
+        closing.cancel()
+        return items
+
+    def leave(self) -> Position:
+        """The position behind the items."""
+        self._source.close()
+        assert self._notes == []
+        return self._source.position(self._source.place())
+
+
+@pytest.mark.parametrize("rotated", ["not", "renamed", "packed", "copied"])
+@pytest.mark.parametrize("form", PARTS)
+@examples(6, 300, deadline=None)
+@given(data=st.data())
+def test_a_followed_file_goes_on_at_a_byte_as_if_nobody_had_stopped(form, rotated, data):
+    """It grows by drawn bytes; after each the complete elements are taken, and another reader goes on in some cases."""
+    texts = [part.encode() for part in PARTS[form](12)]
+    # The header is no element, and a graph ends where another begins.
+    whole, ends, behind = b"".join(texts), [*accumulate(map(len, texts))], form in ("csv", "nquads")
+    rotation = data.draw(st.sampled_from(ends[2:-1]))  # when the first element has been read
+    cuts = {*data.draw(st.lists(st.integers(1, ends[-1]), max_size=5)), rotation, ends[-1]}
+    items = list[Input]()
+    with TemporaryDirectory() as folder:
+        path = Path(folder) / "log"
+        path.write_bytes(whole)
+        expected = Reader(path, form).take(len(texts) - behind)
+        path.write_bytes(b"")
+        reader = Reader(path, form)
+        for begin, end in pairwise([0, *sorted(cuts)]):
+            with path.open("ab") as file:
+                file.write(whole[begin:end])
+            items += reader.take(sum(one <= end for one in ends) - behind - len(items))
+            position = reader.leave() if items and data.draw(st.booleans()) else None
+            if end == rotation:
+                rotate(path, rotated)
+                path.touch()
+            reader = reader if position is None else Reader(path, form, position)
+        reader.leave()
+    assert items == expected
+
+
+@pytest.mark.parametrize("form", PARTS)
+def test_a_position_is_a_byte_behind_what_was_read_before(tmp_path, form):
+    texts, path = [part.encode() for part in PARTS[form](12)], tmp_path / "log"
+    path.write_bytes(b"".join(texts[:6]))
+    reader = Reader(path, form)
+    first = reader.take(6 - (form in ("csv", "nquads")))
+    with path.open("ab") as file:
+        file.write(b"".join(texts[6:]))
+    reader.take(2)
+    position = reader.leave()
+    assert (len(first), position["items"]) == (6 - (form in ("csv", "nquads")), 2)
+    assert position["offset"] == sum(map(len, texts[: 5 if form == "nquads" else 6]))
+
+
+@pytest.mark.parametrize(("charset", "from_mark"), [("iso-8859-1", True), ("utf-16-le", False)])
+def test_text_of_another_charset_arrives_at_once_and_goes_on(tmp_path, charset, from_mark):
+    """In UTF-16 the byte of a line feed may be part of another character, so that no line is found again."""
+    texts, path = [f'{{"time":{time},"place":"Zürich"}}\n' for time in range(1000, 1006)], tmp_path / "log"
+    path.write_text("".join(texts[:3]), charset)
+    url, notes = f"{path}?follow=1&form=json&charset={charset}", list[str]()
+    source = open_source(url)
+    source.hold()
+    items = source.items()
+    times = [item.time for item in islice(items, 3)]
+    with path.open("a", encoding=charset) as file:
+        file.write("".join(texts[3:]))
+    times += [next(items).time]
+    position = source.position(source.place())
+    source.close()
+    again = open_source(url, Reading(note=notes.append), after=position)
+    again.hold()
+    times += [item.time for item in islice(again.items(), 2)]
+    again.close()
+    assert times == [*range(1000, 1006)]
+    assert (position["offset"] > 0, notes == []) == (from_mark, from_mark)
+
+
+def test_a_repetition_is_one_for_the_next_reader_too(tmp_path):
+    path = tmp_path / "log.jsonl"
+    path.write_bytes(reading(1, 1) + reading(2, 2))
+    position, seconds = None, list[int]()
+    for more in (b"", reading(2, 2) + reading(3, 3), reading(3, 3) + reading(4, 4)):
+        with path.open("ab") as file:
+            file.write(more)
+        source = open_source(f"{path}?follow=1&once=1", after=position)
+        source.hold()
+        items = source.items()
+        seconds += [item.time // 1000 for item in islice(items, 2 if not more else 1)]
+        position = source.position(source.place())
+        source.close()
+    assert seconds == [1, 2, 3, 4]
+
+
+def test_a_format_without_marks_is_read_again_and_says_so(tmp_path):
     path, notes = tmp_path / "log", list[str]()
-    url, how = f"{path}?follow=1&form={form}", Reading(note=notes.append)
-    path.write_text(FOLLOWED[form])
+    path.write_text("".join(f'<urn:g{n}000> {{ <urn:{n}> <urn:p> "{n}" }}\n' for n in range(10, 20)))
+    url, how = f"{path}?follow=1&form=trig", Reading(note=notes.append)
     source = open_source(url, how)
     first = list(islice(source.items(), 6))
     position = source.position(source.place())
     source.close()
     rest = list(islice(open_source(url, how, after=position).items(), 3))
     assert [item.time // 1000 for item in [*first, *rest]] == list(range(10, 19))
-    again = f"{path}: {form} is read again from its beginning, past 6 elements"
-    assert notes == ([] if form == "jsonl" else [again])
+    assert notes == [f"{path}: trig is read again from its beginning, past 6 elements"]

@@ -36,6 +36,15 @@ def check_charset(name: str) -> str:
         raise CharsetError(f"the charset {name!r:.40} is unknown: write utf-8, iso-8859-1, windows-1252 ...") from None
 
 
+def is_ascii_based(charset: str) -> bool:
+    """Whether ASCII is written as its own bytes, so that a text can be read from any of its lines on."""
+    ascii_ = bytes(range(128))
+    try:
+        return ascii_.decode(charset) == ascii_.decode("ascii")
+    except UnicodeError:
+        return False
+
+
 def in_utf8(file: IO[bytes], charset: str | None = None) -> IO[bytes]:
     """An open text as UTF-8 without a byte order mark, converted while it is read; a mark overrides ``charset``.
 
@@ -50,11 +59,17 @@ def in_utf8(file: IO[bytes], charset: str | None = None) -> IO[bytes]:
     if mark == codecs.BOM_UTF8:
         opened.read(len(mark))
         return opened
-    name = _MARKS[mark] if mark else _charset(head, charset)
+    name = charset_of(head, charset)
     # ASCII is UTF-8 already, so both pass without conversion.
     if name in _PLAIN:
         return opened
     return _transcoded(opened, name)
+
+
+def charset_of(head: bytes, charset: str | None = None) -> str:
+    """Python's name of the charset of a text by its first bytes: a byte order mark overrides ``charset``."""
+    mark = next((mark for mark in _MARKS if head.startswith(mark)), b"")
+    return _MARKS[mark] if mark else _charset(head, charset)
 
 
 def text_in_utf8(body: bytes, charset: str | None = None) -> bytes:
@@ -79,7 +94,8 @@ def _transcoded(file: IO[bytes], charset: str) -> IO[bytes]:
     def take(size: int) -> bytes:
         nonlocal begun, rest
         while not rest:
-            block = file.read(_BLOCK)
+            # What has arrived, as in ``arriving``: a file that grows would otherwise be waited for.
+            block = cast(io.BufferedReader, file).read1(_BLOCK)
             try:
                 rest = decoder.decode(block, final=not block).encode()
             except UnicodeError as error:

@@ -59,11 +59,12 @@ def _no_number(name: str) -> Any:
 class JsonText:
     """A text that comes in lines; ``limit`` is the maximum size of a value in bytes.
 
-    With ``items`` a top-level array is split into its items.
+    With ``items`` a top-level array is split into its items. ``open``: a value has no end yet.
     """
 
     limit: int
     items: bool = False
+    open: bool = False
 
     def values(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[tuple[int, bytes]]:
         """(first line, text) of each value; ValueError for one that is too long or has no end.
@@ -77,6 +78,7 @@ class JsonText:
                 yield count, plain
                 continue
             yield from scan.values(count, line)
+            self.open = scan.depth > 0
             if scan.size > self.limit:
                 raise ValueError(f"a value that begins on line {scan.begun} has more than {self.limit} bytes")
         if scan.depth:

@@ -7,14 +7,15 @@ import contextlib
 import io
 import os
 import stat
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from threading import Event, Lock
-from typing import IO, TYPE_CHECKING, Any, Final, Literal, cast
+from typing import IO, TYPE_CHECKING, Any, Final, Literal, NamedTuple, cast
 
 from streamgauge.formats.bounded_files import ByteReader
+from streamgauge.formats.charsets import charset_of, is_ascii_based
 from streamgauge.formats.codings import ENDINGS as CODINGS
 from streamgauge.formats.documents import BUFFER, suffix_of
 from streamgauge.formats.lines import Advance
@@ -31,6 +32,7 @@ from streamgauge.formats.streams import (
     whole_path,
 )
 from streamgauge.formats.streams.format import Format
+from streamgauge.formats.streams.marks import LineMark
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.sources.contract import Address, Delivery, Position, Sink, Source, SourceError, read_options
@@ -75,7 +77,8 @@ class FileOrigin:
     """The place from which the items of a file are counted, and the number of items since.
 
     An earlier process has read ``passed`` of them; ``lost`` is why that place cannot be found again. ``resumable``:
-    the place must be one at which another process can resume, ``apart`` each element must have one.
+    the place must be one at which another process can resume, ``apart`` each element must have one. ``form`` and
+    ``state`` are the format and what its reader knew at the place; ``files`` is the number of files before.
     """
 
     place: FilePlace
@@ -84,6 +87,22 @@ class FileOrigin:
     lost: str = ""
     resumable: bool = False
     apart: bool = False
+    form: str | None = None
+    state: Mapping[str, Any] = field(default_factory=dict)
+    files: int = 0
+
+    def begin(self, place: FilePlace, files: int, state: Mapping[str, Any]) -> None:
+        """Count from another place, before which all elements were delivered."""
+        self.place, self.files, self.state, self.items, self.passed = place, files, state, 0, 0
+
+
+class ItemPlace(NamedTuple):
+    """The place behind an item: that from which items are counted, the format and state of its reader, their number."""
+
+    origin: FilePlace
+    form: str | None
+    state: Mapping[str, Any]
+    items: int
 
 
 class FileSource(ByteSource):
@@ -121,14 +140,17 @@ class FileSource(ByteSource):
         self._origin.resumable, self._origin.apart = True, apart
         return False
 
-    def place(self) -> tuple[FilePlace, int]:
-        """The place in the file, and the items since."""
-        return self._origin.place, self._origin.items
+    def place(self) -> "ItemPlace":
+        """The place in the file, what its reader knew there, and the items since."""
+        origin = self._origin
+        # Before the first item this is the place that the source was opened at.
+        return ItemPlace(origin.place, origin.form, origin.state, max(origin.items, origin.passed))
 
-    def position(self, place: tuple[FilePlace, int]) -> Position | None:
-        """The place as JSON: head of the file, offset, and items since."""
-        (head, offset), items = place
-        return {"head": head.data.decode("latin-1"), "offset": offset, "items": items}
+    def position(self, place: "ItemPlace") -> Position | None:
+        """The place as JSON: head of the file, offset, format, state of its reader, and items since."""
+        (head, offset), form, state, items = place
+        head_text = head.data.decode("latin-1")
+        return {"head": head_text, "offset": offset, "form": form, "state": state, "items": items}
 
     def settle(self, place: object) -> None:
         """Do nothing, as a file needs no acknowledgement."""
@@ -215,7 +237,9 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
 def resume_source(address: Address, reading: Reading | None, form: str | None, position: Position) -> Source:
     """A file from a position on; SourceError if it is not followed and has been replaced."""
     place = FilePlace(FileHead(position["head"].encode("latin-1")), position["offset"])
-    origin = FileOrigin(place, passed=position["items"])
+    # Earlier versions kept neither format nor state.
+    state, named = position.get("state", {}), position.get("form")
+    origin = FileOrigin(place, passed=position["items"], form=named, state=state)
     if not read_options(FileOptions, address).follow and _head(Path(address.path), len(place.head.data)) != place.head:
         raise SourceError(
             f"{address.text}: this is not the file that was read before: name that one, or begin with a new state"
@@ -228,7 +252,8 @@ def _opened(address: Address, reading: Reading | None, form: str | None, origin:
     path, reading = Path(address.path), options.over(reading)
     if not path.exists():
         raise SourceError(f"{address.text}: there is no such file or folder")
-    named, closing = options.form or form, Event()
+    # The first bytes at another place may look like another format's.
+    named, closing = options.form or form or origin.form, Event()
     claimants = format_claimants(path, named)
     if options.follow:
         read = partial(_followed, path, _followable(address, path, claimants), reading, closing, origin)
@@ -283,34 +308,42 @@ def _followed(
         # Without a head this is a first start, not a resumption.
         if origin.place.head.data and not file.begin_at(origin.place):
             origin.lost = f"{path}: the file that was read up to byte {origin.place.offset:,} is gone"
-            origin.place, origin.passed = file.place, 0
+            origin.begin(file.place, file.files, {})
         # This waits, as a log that is followed may be empty at first.
         head = first_value(file.take) if len(claimants) > 1 else b""
         origin.place = FilePlace(file.place.head, origin.place.offset)
         form = format_by_bytes(claimants, head, reading)
         if form.follow is None:
             raise FormatError(f"{path}: {form.name} {_NOT_FOLLOWED}")
-        if origin.passed and not form.lines:
+        origin.form = form.name
+        mark = LineMark(origin.state) if origin.resumable and form.resumes else None
+        if origin.passed and not (form.resumes and is_ascii_based(charset_of(origin.place.head.data, reading.charset))):
             reading.note(f"{path}: {form.name} is read again from its beginning, past {origin.passed:,} elements")
-        # Without lines a place counts the items since the file's beginning, which loses its meaning when a successor
+        # Without marks a place counts the items since the file's beginning, which loses its meaning when a successor
         # follows.
-        file.rotates = not form.binary and (form.lines or not origin.resumable)
-        take = after(head, partial(_take, file, origin, form.lines))
+        file.rotates = not form.binary and (mark is not None or not origin.resumable)
+        take, reading = after(head, partial(_take, file, origin, mark)), replace(reading, mark=mark)
         opened = cast(IO[bytes], io.BufferedReader(ByteReader(take), BUFFER))
         # No head although one is needed: the source was closed before the first bytes arrived.
         if head or len(claimants) == 1:
             yield from _guessed(read_open(opened, str(path), form, reading, refuse), form, claimants)
 
 
-def _take(file: FollowedFile, origin: FileOrigin, lines: bool, size: int) -> bytes:
-    """The next bytes; in formats of lines the count of items restarts here."""
-    # The reader asks for bytes when it has delivered every complete line before them. So the offset can replace the
-    # count, and a resumed source does not read the file from its beginning.
-    if lines and origin.items >= origin.passed:
-        origin.place, origin.items, origin.passed = file.place, 0, 0
-    files = file.files
+def _take(file: FollowedFile, origin: FileOrigin, mark: LineMark | None, size: int) -> bytes:
+    """The next bytes; the count of items restarts at the reader's mark."""
+    # The reader asks for bytes when it has delivered the elements of the lines before its mark. So the offset can
+    # replace the count, and a resumed source does not read the file from its beginning.
+    here = mark.here() if mark is not None and origin.items >= origin.passed else None
+    # Held lines may begin in the file before; that place stays.
+    if here is not None and (offset := file.place.offset - here.held) >= 0:
+        origin.begin(FilePlace(file.place.head, offset), file.files, here.state)
+    if mark is not None:
+        file.rotates = is_ascii_based(mark.charset)
     data = file.take(size)
-    origin.place = FilePlace(file.place.head, origin.place.offset if file.files == files else 0)
+    if here is not None and not here.held and origin.files != file.files:
+        origin.begin(FilePlace(file.place.head, 0), file.files, here.state)
+    elif origin.files == file.files:
+        origin.place = FilePlace(file.place.head, origin.place.offset)
     return data
 
 

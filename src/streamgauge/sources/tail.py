@@ -150,7 +150,8 @@ class FollowedFile:
             return False
         self._file.close()
         self._file, self._offset, self._tail = file, place.offset, tail
-        self._head, self._line = place.head, place.offset
+        # The bytes behind the offset are read again, which adds them to the head.
+        self._head, self._line = FileHead(place.head.data[: place.offset]), place.offset
         return True
 
     def _read(self, data: bytes) -> bytes:

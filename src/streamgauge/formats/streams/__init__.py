@@ -15,7 +15,7 @@ from urllib.parse import parse_qsl
 
 import pyoxigraph as ox
 
-from streamgauge.formats.charsets import CharsetError, in_utf8
+from streamgauge.formats.charsets import CharsetError, charset_of, in_utf8
 from streamgauge.formats.documents import ARCHIVES, Document, FormatError, documents, ending, file_document
 from streamgauge.formats.streams.format import (
     STREAM,
@@ -174,6 +174,8 @@ def read_open(file: IO[bytes], place: str, form: Format, reading: Reading, refus
 def _follow(file: IO[bytes], place: str, form: Format, reading: Reading, refuse: Refuse) -> "Iterator[Taken]":
     assert form.follow is not None
     try:
+        if reading.mark is not None and form.resumes:
+            reading.mark.charset = charset_of(cast(io.BufferedReader, file).peek(HEAD), reading.charset)
         yield from form.follow(file if form.binary else in_utf8(file, reading.charset), place, reading, refuse)
     except CharsetError as error:
         raise FormatError(f"{place}: {error}") from error

@@ -17,6 +17,7 @@ from streamgauge.formats.contexts import ContextError, read_contexts
 from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.lines import Advance, Input
 from streamgauge.formats.streams.groups import WINDOW, Groups
+from streamgauge.formats.streams.marks import LineMark
 from streamgauge.model.controls import visible
 from streamgauge.model.element import StreamElement
 from streamgauge.model.own_data import OWN_DATA_NAMES, OwnData
@@ -55,7 +56,7 @@ class Reading(OwnData):
 
     ``prefixes`` are those of prefixed names beside the well-known ones. ``note`` hears what was taken for granted.
     ``named`` are options that were named although they have their default value. ``numbered_from`` is the number of the
-    first element that has none.
+    first element that has none. ``mark`` is where a reader of lines leaves word of how to continue it, and finds it.
     """
 
     stream: str = STREAM
@@ -69,6 +70,7 @@ class Reading(OwnData):
     note: Note = logged
     named: frozenset[str] = frozenset()
     numbered_from: int = 0
+    mark: LineMark | None = field(default=None, compare=False)
 
     @property
     def chosen(self) -> frozenset[str]:
@@ -144,8 +146,9 @@ class Format:
     column: always if there is no ``read``, else when the user names such a property. ``honours`` lists the options of
     each way of reading; others are refused. ``binary``: its bytes are not text. ``recognises`` decides by first bytes
     between formats with the same endings. ``guesses_time``: the time column need not be named. ``lines``: each line
-    stands alone. ``parts``: files may be cut between any lines, of which each is an element, or consecutive ones with
-    one time are. ``media_types`` identify it in requests whose body is messages.
+    stands alone. ``resumes``: ``follow`` keeps the ``mark`` of its reading, from which another reader
+    continues. ``parts``: files may be cut between any lines, of which each is an element, or consecutive ones with one
+    time are. ``media_types`` identify it in requests whose body is messages.
     """
 
     name: str
@@ -162,6 +165,7 @@ class Format:
     recognises: Callable[[bytes], bool] | None = None
     guesses_time: bool = False
     lines: bool = False
+    resumes: bool = False
     parts: Literal["lines", "times"] | None = None
     media_types: tuple[str, ...] = ()
 
@@ -248,6 +252,9 @@ class Numbering:
         self._next = reading.numbered_from
         self._last: int | None = None
         self._numbers: dict[str, int] = {}
+        if reading.mark is not None:
+            before = reading.mark.carry("numbering", lambda: [self._next, self._last, {**self._numbers}])
+            self._next, self._last, self._numbers = before or (self._next, None, {})
 
     @property
     def next(self) -> int:
@@ -331,23 +338,35 @@ def message_text(payload: bytes, place: str, reading: Reading, charset: str | No
 
 
 def bounded_lines(
-    file: IO[bytes], place: str, limit: int, refuse: Refuse, together: bool = False
+    file: IO[bytes],
+    place: str,
+    limit: int,
+    refuse: Refuse,
+    together: bool = False,
+    mark: LineMark | None = None,
 ) -> Iterator[tuple[int, bytes]]:
     """The lines of an open file, numbered from 1; lines longer than ``limit`` bytes are refused and skipped.
 
-    ``together``: all whole lines in the file's buffer come as one chunk, with the number of the first.
+    ``together``: all whole lines in the file's buffer come as one chunk, with the number of the first. ``mark``: the
+    numbers go on from there.
     """
-    count, peek = 0, getattr(file, "peek", None) if together else None
+    count, peek = mark.line if mark is not None else 0, getattr(file, "peek", None) if together else None
     while line := (_whole_lines(file, peek, limit) if peek else b"") or file.readline(limit + 1):
         count += 1
         if len(line) <= limit:
+            if mark is not None:
+                mark.take(count, line)
             yield count, line
             # The chunk was counted as one line already.
             count += line.count(b"\n") - 1 if peek and line.endswith(b"\n") else 0
             continue
+        size = len(line)
         while line and not line.endswith(b"\n"):
             # The rest of a long line is read and dropped in pieces, so that it is never in memory as a whole.
             line = file.readline(limit)
+            size += len(line)
+        if mark is not None:
+            mark.pass_over(count, size)
         refuse(FormatError(f"{place}, line {count}: longer than {limit} bytes: raise the limit"))
 
 
@@ -356,6 +375,16 @@ def _whole_lines(file: IO[bytes], peek: Callable[[int], bytes], limit: int) -> b
     # Up to the last line end in the buffer: what is behind it is the beginning of a line that has not come yet.
     end = peek(limit).rfind(b"\n", 0, limit) + 1
     return file.read(end) if end else b""
+
+
+def write_each(encode: Callable[[StreamElement], bytes]) -> Callable[[Iterable[StreamElement], IO[bytes]], None]:
+    """A writer of files that concatenates encoded elements."""
+
+    def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
+        for element in stream:
+            file.write(encode(element))
+
+    return write
 
 
 class Relabel:

@@ -19,9 +19,9 @@ from streamgauge.formats.streams.format import (
     message_text,
     refused,
     which,
+    write_each,
 )
 from streamgauge.formats.streams.options import STREAM, honoured
-from streamgauge.formats.streams.quads import write_each
 from streamgauge.model.element import StreamElement
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> "It
     An element without a stream belongs to the reading's, one without a number gets the next.
     """
     decoder_ = _LineDecoder(reading)
-    for count, lines in bounded_lines(file, place, reading.limit, refuse, together=True):
+    for count, lines in bounded_lines(file, place, reading.limit, refuse, together=True, mark=reading.mark):
         # Loading the libraries of columns takes as long as reading a few thousand lines one by one.
         if count > ROWS_FIRST and (items := decoder_.together(lines, place, count, refuse)) is not None:
             yield from items
@@ -193,6 +193,7 @@ FORMATS = (
         write=write_each(encode_element),
         follow=follow,
         lines=True,
+        resumes=True,
         parts="lines",
         decoder=decoder,
         encode=encode_element,

@@ -13,6 +13,7 @@ from streamgauge.formats.documents import Document, FormatError
 from streamgauge.formats.json_values import JsonText
 from streamgauge.formats.streams.format import Format, Item, Numbering, Reading, Refuse, Relabel, Whole, bounded_lines
 from streamgauge.formats.streams.format import number as number_elements
+from streamgauge.formats.streams.marks import LineMark
 from streamgauge.formats.streams.observations import Observations, TimeProperty, time_property, timed_as
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.quads import decoder, graph_name, message
@@ -62,12 +63,15 @@ def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Ite
 
 def _items(file: IO[bytes], place: str, reading: Reading, refuse: Refuse, *, strict: bool) -> Iterator[Item]:
     stated, contexts = time_property(reading, strict=strict), reading.contexts()
-    values = JsonText(reading.limit).values(bounded_lines(file, place, reading.limit, refuse))
+    text_of_lines, mark = JsonText(reading.limit), reading.mark or LineMark()
+    mark.open = lambda: text_of_lines.open
+    count: int = mark.carry("documents", lambda: count) or 0
     try:
-        for count, (line, text) in enumerate(values):
+        for line, text in text_of_lines.values(bounded_lines(file, place, reading.limit, refuse, mark=mark)):
+            count += 1
             where = f"{place}, line {line}"
             try:
-                yield from _document_items(text, where, count, reading, stated, contexts)
+                yield from _document_items(text, where, count - 1, reading, stated, contexts)
             except FormatError as error:
                 refuse(error)
     except ValueError as error:
@@ -119,6 +123,7 @@ FORMATS = (
             "decoder": honoured(_STATED, "time"),
         },
         recognises=recognised,
+        resumes=True,
         media_types=MEDIA_TYPES[ox.RdfFormat.JSON_LD],
     ),
 )

@@ -36,6 +36,7 @@ from streamgauge.formats.streams.format import (
     number,
     refused,
 )
+from streamgauge.formats.streams.marks import LineMark
 from streamgauge.formats.streams.observations import instants
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.properties import property_iri
@@ -102,11 +103,13 @@ class JsonRows:
         self, file: IO[bytes], place: str, refuse: Refuse, label: str, arrived: int | None = None
     ) -> Iterator[Item]:
         """The elements of a text; ``label`` prefixes blank nodes, ``arrived`` (ms) replaces the elements' own times."""
-        lines = bounded_lines(file, place, self._reading.limit, refuse)
-        values = JsonText(self._reading.limit, items=self._iterator is None).values(lines)
-        count = 0
+        mark = self._reading.mark or LineMark()
+        lines = bounded_lines(file, place, self._reading.limit, refuse, mark=mark)
+        text_of_lines = JsonText(self._reading.limit, items=self._iterator is None)
+        mark.open = lambda: text_of_lines.open
+        count: int = mark.carry("rows", lambda: count) or 0
         try:
-            for line, text in values:
+            for line, text in text_of_lines.values(lines):
                 where = f"{place}, line {line}"
                 try:
                     message = json_value(text)
@@ -318,6 +321,7 @@ FORMATS = (
         timed=timed,
         honours={"timed": _MEMBERS, "follow": _MEMBERS, "decoder": honoured(_MEMBERS, "time")},
         guesses_time=True,
+        resumes=True,
         media_types=("application/json",),
     ),
 )

@@ -10,7 +10,7 @@ import io
 import re
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import count
+from itertools import count, islice
 from typing import IO, Final, TypeAlias
 
 import pyoxigraph as ox
@@ -34,8 +34,10 @@ from streamgauge.formats.streams.format import (
     message_text,
     number,
     refused,
+    write_each,
 )
 from streamgauge.formats.streams.groups import Groups
+from streamgauge.formats.streams.marks import LineMark
 from streamgauge.formats.streams.observations import (
     TimeProperty,
     described,
@@ -58,6 +60,10 @@ _LAST_DIGITS = re.compile(r"(\d+)>$")
 _NUMBER = re.compile(r'"(-?\d+)"')
 # Graphs whose names are remembered: an IRI of 60 bytes each is some 15 MB.
 _REMEMBERED = 100_000
+_CARRIED: Final = 8
+"""Graphs that a reader which continues knows to have ended: quads of earlier ones would be another element."""
+_AHEAD: Final = 100
+"""Times stated ahead of their graphs that a reader which continues may be given."""
 
 
 class Graphs:
@@ -119,7 +125,7 @@ def passing(quads: Iterable[Quad], reading: Reading, refuse: Refuse) -> Iterator
 
     A graph that resumes, or whose time is stated after its end, is refused (within the last 100,000 graphs).
     """
-    current = _Passing(time_property(reading, strict=False))
+    current = _Passing(time_property(reading, strict=False), reading.mark)
     for quad in quads:
         if current.ends_before(quad):
             yield from _complete(current, refuse)
@@ -213,7 +219,7 @@ def graph_name(quad: ox.Quad) -> Term:
 class _Passing:
     """The open graph, with the stated times and the recently ended graphs, in one pass over the quads."""
 
-    def __init__(self, stated: TimeProperty | None) -> None:
+    def __init__(self, stated: TimeProperty | None, mark: LineMark | None) -> None:
         self._stated = stated
         self._graph: Term | None = None
         self._place = ""
@@ -221,6 +227,9 @@ class _Passing:
         self._times: dict[Term, int] = {}
         self._stamps: dict[Term, int] = {}
         self._ended: OrderedDict[Term, None] = OrderedDict()
+        self._mark = mark
+        if mark is not None:
+            self._continue_from(mark)
 
     def ends_before(self, quad: Quad) -> bool:
         """Whether the quad is about another graph than the open one."""
@@ -244,10 +253,23 @@ class _Passing:
                 self._graph, self._place = graph, place
             self._triples.append(triple)
 
+    def _continue_from(self, mark: LineMark) -> None:
+        """Know what an earlier reader of the file knew: the times that were stated ahead, and the last graphs."""
+        mark.hold()
+        mark.open = lambda: len(self._times) + len(self._stamps) > _AHEAD
+        before = mark.carry(
+            "graphs", lambda: [{**self._times}, {**self._stamps}, [*islice(reversed(self._ended), _CARRIED)]]
+        )
+        self._times, self._stamps, ended = before or ({}, {}, ())
+        self._ended = OrderedDict.fromkeys(reversed(ended))
+
     def end(self) -> list[Item]:
         """Close the open graph, if any, and return its elements."""
         graph, triples = self._graph, tuple(self._triples)
         self._graph, self._triples = None, []
+        if self._mark is not None:
+            # The quad at hand is the first about the next graph.
+            self._mark.begin()
         if graph is None:
             return []
         self._ended[graph] = None
@@ -352,7 +374,7 @@ def read_trig(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[Stream
 
 def follow_nquads(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
     """The elements of an open N-Quads file as they end."""
-    return number(passing(_nquads(file, place, reading.limit, refuse), reading, refuse), reading)
+    return number(passing(_nquads(file, place, reading.limit, refuse, reading.mark), reading, refuse), reading)
 
 
 def follow_trig(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
@@ -374,16 +396,6 @@ def encode_trig(element: StreamElement) -> bytes:
     return (text + "".join([f"  {s} {p} {o} .\n" for s, p, o in element.added]) + "}\n").encode()
 
 
-def write_each(encode: Callable[[StreamElement], bytes]) -> Callable[[Iterable[StreamElement], IO[bytes]], None]:
-    """A writer of files that concatenates encoded elements."""
-
-    def write(stream: Iterable[StreamElement], file: IO[bytes]) -> None:
-        for element in stream:
-            file.write(encode(element))
-
-    return write
-
-
 def _nquads_of_files(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[Quad]:
     for document in whole.with_endings((".nq",)):
         with document.open() as opened:
@@ -393,15 +405,16 @@ def _nquads_of_files(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator
                 raise FormatError(f"{document.place}: cannot be unpacked: {obstacle(error)}") from error
 
 
-def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse) -> Iterator[Quad]:
-    for first, lines in bounded_lines(file, place, limit, refuse, together=True):
+def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse, mark: LineMark | None = None) -> Iterator[Quad]:
+    mark = mark or LineMark()
+    for first, lines in bounded_lines(file, place, limit, refuse, together=True, mark=mark):
         # If one parse of all fails, each line is parsed alone, and only the bad one is refused.
         if (quads := _one_a_line(lines)) is not None:
-            for line_number, (triple, graph) in enumerate(quads, first):
-                yield f"{place}, line {line_number}", triple, graph
+            for mark.at, (triple, graph) in enumerate(quads, first):
+                yield f"{place}, line {mark.at}", triple, graph
             continue
-        for line_number, line in enumerate(io.BytesIO(lines), first):
-            where = f"{place}, line {line_number}"
+        for mark.at, line in enumerate(io.BytesIO(lines), first):
+            where = f"{place}, line {mark.at}"
             try:
                 for quad in _of_line(line):
                     yield where, to_triple(quad), graph_name(quad)
@@ -465,6 +478,7 @@ FORMATS = (
             "follow": honoured(GRAPHS, "bad", "charset"),
             "decoder": honoured(GRAPHS, "bad", "charset", "time"),
         },
+        resumes=True,
         media_types=MEDIA_TYPES[ox.RdfFormat.N_QUADS],
     ),
     Format(

@@ -4,11 +4,12 @@ import csv
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from io import BytesIO
+from itertools import chain
 from pathlib import Path
-from typing import IO, Final
+from typing import IO, Final, NamedTuple
 
 from streamgauge.formats.canonical import parse_term, to_term
-from streamgauge.formats.charsets import in_utf8
+from streamgauge.formats.charsets import check_charset, in_utf8
 from streamgauge.formats.codings import ENDINGS as CODINGS
 from streamgauge.formats.documents import FormatError, suffix_of
 from streamgauge.formats.instants import DATES, InstantError, Instants, TimeFormError, from_pattern
@@ -26,6 +27,7 @@ from streamgauge.formats.streams.format import (
     number,
     refused,
 )
+from streamgauge.formats.streams.marks import LineMark
 from streamgauge.formats.streams.observations import instants
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.properties import property_iri
@@ -63,6 +65,8 @@ def follow(file: IO[bytes], place: str, reading: Reading, refuse: Refuse) -> Ite
     # A charset that the user names has been applied by the caller.
     if reading.charset is None:
         file = in_utf8(file, mapping.dialect.encoding)
+        if reading.mark is not None and mapping.dialect.encoding is not None:
+            reading.mark.charset = check_charset(mapping.dialect.encoding)
     for item in Rows(file, place, reading, mapping, refuse, instants(reading, strict=False)):
         try:
             yield numbering.element(*item)
@@ -103,6 +107,13 @@ def _named_mapping(table: str, reading: Reading) -> TableMapping | None:
     return read_mapping(Path(reading.csv_mapping), table, reading.stream, reading.prefixes)
 
 
+class _Table(NamedTuple):
+    """What the first lines of a table say about the others; without a header ``None``."""
+
+    delimiter: str = ","
+    header: Sequence[str] | None = None
+
+
 class Rows:
     """The rows of a table as elements; a bad row is refused with its line.
 
@@ -125,17 +136,20 @@ class Rows:
         # Blank nodes of several files of a folder must differ.
         self._label = label or "".join(sign for sign in Path(place).name if sign.isascii() and sign.isalnum())
         self._line = mapping.dialect.skip
-        self._texts = self._decoded(bounded_lines(file, place, reading.limit, refuse))
+        self._mark, self._count, self._table, self._row_open = reading.mark or LineMark(), 0, _Table(), False
+        self._begun = False
+        self._mark.open = lambda: self._row_open
+        self._texts = self._decoded(bounded_lines(file, place, reading.limit, refuse, mark=self._mark))
 
     def __iter__(self) -> Iterator[Item]:
-        first = next(self._texts, None)
-        if first is None:
+        rows = self._opened()
+        if rows is None:
             return
-        rows = self._parsed(first)
-        header = next(rows, []) if self._mapping.dialect.header else None
+        header = self._table.header
         columns = self._columns(header)
         time = self._time_column(columns)
-        for count, row in enumerate(rows, 1):
+        for row in rows:
+            self._count = count = self._count + 1
             where = f"{self._place}, line {self._line}"
             if not any(row) or row == header:  # a rotated table begins with its header again
                 continue
@@ -146,12 +160,29 @@ class Rows:
             except (FormatError, InstantError, ValueError) as error:
                 self._refuse(error if isinstance(error, FormatError) else FormatError(f"{where}: {error}"))
 
+    def _opened(self) -> Iterator[list[str]] | None:
+        """The rows behind the header, or behind those that an earlier reader of the file took; ``None`` of no line."""
+        if before := self._mark.carry("table", lambda: self._begun and [self._count, *self._table]):
+            self._count, self._table, self._begun = before[0], _Table(*before[1:]), True
+            return self._parsed(self._texts)
+        first = next(self._texts, None)
+        if first is None:
+            return None
+        self._table = _Table(self._mapping.dialect.delimiter or _delimiter(first, self._place))
+        rows = self._parsed(chain([first], self._texts))
+        if self._mapping.dialect.header:
+            self._table = self._table._replace(header=next(rows, []))
+        self._begun = True
+        return rows
+
     def _decoded(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[str]:
         """The lines as text, without the dialect's skipped ones."""
         for count, line in lines:
             if count <= self._mapping.dialect.skip:
                 continue
             self._line = count
+            # Until the parser of rows is done with it: a cell in quotes may go over several lines.
+            self._row_open = True
             try:
                 yield line.decode()
             except UnicodeDecodeError as error:
@@ -159,18 +190,16 @@ class Rows:
                 hint = "name its charset, as by ?charset=windows-1252 or dialect.encoding in a mapping"
                 raise FormatError(f"{message}: {hint}") from error
 
-    def _parsed(self, first: str) -> Iterator[list[str]]:
+    def _parsed(self, texts: Iterator[str]) -> Iterator[list[str]]:
         """The cells of each row, the header's included."""
-        dialect = self._mapping.dialect
-        delimiter = dialect.delimiter or _delimiter(first, self._place)
-        ahead = _Ahead(first, self._texts)
+        dialect, delimiter = self._mapping.dialect, self._table.delimiter
         # The limit is the process's, shared by all readers: it is only ever raised.
         csv.field_size_limit(max(csv.field_size_limit(), self._reading.limit))
         if dialect.quote is None:
-            rows = csv.reader(ahead, delimiter=delimiter, quoting=csv.QUOTE_NONE)
+            rows = csv.reader(texts, delimiter=delimiter, quoting=csv.QUOTE_NONE)
         else:
             # Without ``strict``, Python reads malformed quotation as it can, silently.
-            rows = csv.reader(ahead, delimiter=delimiter, quotechar=dialect.quote, strict=True)
+            rows = csv.reader(texts, delimiter=delimiter, quotechar=dialect.quote, strict=True)
         while True:
             try:
                 row = next(rows)
@@ -180,6 +209,7 @@ class Rows:
                 alone = "new-line character" in str(error)  # csv's word for carriage returns without line feeds
                 why = "lines end in carriage returns alone: save it with line feeds" if alone else f"not CSV: {error}"
                 raise FormatError(f"{self._place}, line {self._line}: {why}") from error
+            self._row_open = False
             yield [cell.strip() for cell in row]
 
     def _columns(self, header: Sequence[str] | None) -> list[tuple[int | None, TableColumn]]:
@@ -303,21 +333,6 @@ class Rows:
         return expand(template, {**values, "_name": column.name}, self._reading.stream, self._reading.prefixes)
 
 
-class _Ahead:
-    """The first line, which was read to detect the delimiter, followed by the rest."""
-
-    def __init__(self, first: str, rest: Iterator[str]) -> None:
-        self._first: str | None = first
-        self._rest = rest
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        first, self._first = self._first, None
-        return next(self._rest) if first is None else first
-
-
 def _cell(column: TableColumn, text: str | None) -> str:
     """A cell's text, or the column's default if the cell is missing or null."""
     return column.default if text is None or text in column.null else text
@@ -343,6 +358,7 @@ FORMATS = (
         timed=timed,
         honours={"timed": TABLES, "follow": TABLES, "decoder": honoured(TABLES, "time")},
         guesses_time=True,
+        resumes=True,
         media_types=("text/csv",),
     ),
 )
