@@ -24,6 +24,7 @@ from streamgauge.servers.queries.registered import RegisteredQuery
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
 from streamgauge.servers.sealed.soundness import JournalError, NotWrittenError
+from streamgauge.sources import SourceError
 from tests.servers import damages
 from tests.servers.queries.asks import IN, OUT, construct, element, select
 
@@ -379,3 +380,45 @@ def test_a_query_that_failed_is_registered_again_with_its_failure(tmp_path):
     assert queries.journal.state.records("over") == {}
     assert [running.state for running in queries.queries()] == ["running"]
     queries.close("over")
+
+
+def test_a_state_has_no_secrets_of_sources(tmp_path):
+    """A client names a file that has it; what the operator names comes with its secret at each start."""
+    url, opened = "tick://me:hush@host/once", list[str]()
+
+    def attached() -> tuple[Queries, AttachedSources]:
+        queries = begun(tmp_path)
+        sources = AttachedSources(queries, ["tick://me@host"], lambda url, _reading: opened.append(url) or Once([1]))
+        sources.restore()
+        return queries, sources
+
+    queries, sources = attached()
+    with pytest.raises(SourceError, match=r"tick://me:\.\.\.@host/once: the state .* no secrets: .* password_file="):
+        sources.attach(IN, url)
+    assert (opened, queries.journal.state.records("source")) == ([], {})
+    sources.keep([(IN, url)])
+    until(lambda: sources.status()[IN]["ended"])
+    sources.close()
+    queries.close("over")
+    assert not any(b"hush" in file.read_bytes() for file in tmp_path.iterdir())
+    queries, sources = attached()
+    assert (opened, queries.journal.state.records("source")[IN]["url"]) == ([url], "tick://me:...@host/once")
+    sources.keep([(IN, url.replace("hush", "other"))])
+    until(lambda: sources.status()[IN]["ended"])
+    assert sources.status()[IN]["gap"] == {"from": 1000, "to": 1000}, "it goes on as the source that it was"
+    sources.close()
+    queries.close("over")
+
+
+def test_a_source_that_the_operator_no_longer_names_is_not_attached_again(tmp_path):
+    opened = list[str]()
+    for sources_of_run in ([(IN, "tick:once")], [], []):
+        queries = begun(tmp_path)
+        sources = AttachedSources(queries, [], lambda url, _reading: opened.append(url) or Once([1]))
+        sources.restore()
+        sources.keep(sources_of_run)
+        assert [*sources.status()] == [stream for stream, _ in sources_of_run]
+        until(lambda sources=sources: all(one["ended"] for one in sources.status().values()))
+        sources.close()
+        queries.close("over")
+    assert opened == ["tick:once"]

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 from streamgauge.formats.batches import Taken, count_of
 from streamgauge.formats.streams import Reading
-from streamgauge.model.logs import fields
+from streamgauge.model.logs import fields, without_secrets
 from streamgauge.servers.durable.gaps import UNREAD, Gap
 from streamgauge.servers.queries.catalogue import ConflictError
 from streamgauge.servers.queries.durability import NotDurableError
@@ -64,11 +64,17 @@ class AttachedSources:
     def attach(self, stream: str, url: str) -> None:
         """Feed a stream from a source. AttachError, ConflictError, SourceError."""
         self._check(url)
+        if self._queries.journal is not None and (shown := parse_address(url).text) != url:
+            # Without it the source could not be attached again after a restart, with it the disk would have it.
+            raise SourceError(
+                f"{shown}: the state of this service keeps addresses, but no secrets: write the secret into a file of "
+                "the service's machine, and name that by password_file= or token_file="
+            )
         with self._lock:
             running = self._feeding.get(stream)
             if running is not None and not running.ended:
                 raise ConflictError(f"<{stream}> is fed from {running.url}: detach it first")
-            self._note(stream, {"url": url, "position": None, "time": None})  # before the places of its items
+            self._note(stream, _record(url))  # before the places of its items
             try:
                 self._feed(stream, url)
             except BaseException:
@@ -82,10 +88,13 @@ class AttachedSources:
     def keep(self, sources: Sequence[tuple[str, str]]) -> None:
         """Feed streams permanently from (stream, URL); ``look`` attaches failed sources again. SourceError.
 
-        A source resumes at its position when the service ended.
+        A source resumes at its position when the service ended; one that is no longer named is forgotten.
         """
         journal = self._queries.journal
         records = {} if journal is None else journal.state.records("source")
+        for stream in [name for name, record in records.items() if record.get("kept")]:
+            if stream not in dict(sources):
+                self._note(stream, None)
         for stream, url in sources:
             with self._lock:
                 running = self._feeding.get(stream)
@@ -96,7 +105,9 @@ class AttachedSources:
                 if stream not in self._feeding:
                     self._away.pop(stream, None)
                     record = records.get(stream)
-                    self._feed(stream, url, record if record is not None and record["url"] == url else None)
+                    # A password may be another one than before.
+                    same = record is not None and without_secrets(record["url"]) == parse_address(url).text
+                    self._feed(stream, url, record if same else None)
 
     def look(self) -> None:
         """Attach failed permanent sources again, at their last positions; call it periodically."""
@@ -115,9 +126,11 @@ class AttachedSources:
                     running.fault = str(error)
 
     def restore(self) -> None:
-        """Attach the sources recorded in the journal at their positions; ``status`` reports those that fail."""
+        """Attach clients' sources from the journal at their positions; ``status`` reports those that fail."""
         journal = self._queries.journal
         for stream, record in journal.state.records("source").items() if journal is not None else ():
+            if record.get("kept"):
+                continue
             try:
                 with self._lock:
                     self._feed(stream, record["url"], record)
@@ -134,7 +147,8 @@ class AttachedSources:
             # From here on nothing is confirmed to the transport before ``settle``: it would be lost if the process
             # died while the element is not in the journal.
             source.hold()
-        self._feeding[stream] = _Feeding(self._queries, stream, url, source, record)
+        noted = _record(url, kept=stream in self._kept) | {key: (record or {}).get(key) for key in ("position", "time")}
+        self._feeding[stream] = _Feeding(self._queries, stream, url, source, record, noted)
 
     def pause(self, stream: str) -> None:
         """Stop reading the source of a stream until ``resume``; ConflictError if no source is attached."""
@@ -177,6 +191,11 @@ class AttachedSources:
             running.join(end)
 
 
+def _record(url: str, *, kept: bool = False) -> dict[str, Any]:
+    """The record of a source that was not read yet, without secrets; ``kept``: the operator names it at each start."""
+    return {"url": parse_address(url).text, "position": None, "time": None} | ({"kept": True} if kept else {})
+
+
 _ANY_LATENESS = 2**53
 """Lateness is judged by each query, not by the reader."""
 
@@ -211,11 +230,17 @@ class _Feeding:
     """
 
     def __init__(
-        self, queries: Queries, stream: str, url: str, source: Source, record: Mapping[str, Any] | None
+        self,
+        queries: Queries,
+        stream: str,
+        url: str,
+        source: Source,
+        record: Mapping[str, Any] | None,
+        noted: Mapping[str, Any],
     ) -> None:
         self.address, self._record = url, record
-        self.noted: Mapping[str, Any] = record or {"url": url, "position": None, "time": None}
-        """The position in the source after the last published item."""
+        self.noted = noted
+        """The record of the source, with the position after the last published item."""
         self.gap = None if queries.journal is None else queries.journal.last_gap(stream)
         self.lag: int | None = None
         self.url, self.ended, self.fault = parse_address(url).text, False, ""
@@ -337,6 +362,6 @@ class _Feeding:
     def _note_place(self, time: int, place: object, _readers: int) -> None:
         """Record the position in the source in the journal, together with the elements before it."""
         position = self._source.position(place) if isinstance(self._source, Resumable) and place is not None else None
-        self.noted = {"url": self.address, "position": position, "time": time}
+        self.noted = {**self.noted, "position": position, "time": time}
         if self._queries.journal is not None:
             self._queries.journal.note("source", self._stream, self.noted)
