@@ -139,6 +139,18 @@ def quad_texts(quads: Iterator[ox.Quad]) -> list[tuple[Triple, Term]]:
     return list(map(_split, _lines(_text(quads))))
 
 
+def one_quad_a_line(lines: bytes) -> list[tuple[Triple, Term]] | None:
+    """(triple, graph) of lines of N-Quads in one parse; ``None`` unless each is one quad without RDF 1.2 syntax."""
+    # Lines with triple terms are checked for nesting, and VERSION is cut out, line by line.
+    if b"<<" in lines or b"VERSION" in lines or lines.find(b"\n") == len(lines) - 1:
+        return None
+    try:
+        quads = quad_texts(ox.parse(lines, format=ox.RdfFormat.N_QUADS))
+    except SyntaxError:
+        return None
+    return quads if len(quads) == lines.count(b"\n") else None
+
+
 def _text(quads: Iterator[ox.Quad]) -> str:
     return (ox.serialize(quads, format=ox.RdfFormat.N_QUADS) or b"").decode()
 

@@ -46,7 +46,7 @@ from streamgauge.formats.streams.observations import (
     timed_as,
 )
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
-from streamgauge.formats.syntaxes import MEDIA_TYPES, arriving, parse_open, parse_texts, quad_texts, reason
+from streamgauge.formats.syntaxes import MEDIA_TYPES, arriving, one_quad_a_line, parse_open, parse_texts, reason
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.terms import XSD, Term, Triple, is_literal
@@ -409,7 +409,7 @@ def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse, mark: LineM
     mark = mark or LineMark()
     for first, lines in bounded_lines(file, place, limit, refuse, together=True, mark=mark):
         # If one parse of all fails, each line is parsed alone, and only the bad one is refused.
-        if (quads := _one_a_line(lines)) is not None:
+        if (quads := one_quad_a_line(lines)) is not None:
             for mark.at, (triple, graph) in enumerate(quads, first):
                 yield f"{place}, line {mark.at}", triple, graph
             continue
@@ -422,18 +422,6 @@ def _nquads(file: IO[bytes], place: str, limit: int, refuse: Refuse, mark: LineM
                 refuse(FormatError(f"{where}: not N-Quads: {reason(error)}"))
             except BoundError as error:
                 refuse(FormatError(f"{where}: {error}"))
-
-
-def _one_a_line(lines: bytes) -> list[tuple[Triple, Term]] | None:
-    """(triple, graph) of several lines in one parse; ``None`` unless each is one quad without RDF 1.2 syntax."""
-    # Lines with triple terms are checked for nesting, and VERSION is cut out, line by line.
-    if b"<<" in lines or b"VERSION" in lines or lines.find(b"\n") == len(lines) - 1:
-        return None
-    try:
-        quads = quad_texts(ox.parse(lines, format=ox.RdfFormat.N_QUADS))
-    except SyntaxError:
-        return None
-    return quads if len(quads) == lines.count(b"\n") else None
 
 
 def _of_line(line: bytes) -> Iterable[ox.Quad]:
