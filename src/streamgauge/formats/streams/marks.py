@@ -1,7 +1,7 @@
 """Where the reader of a text can be continued by another one: at a line, with what it knows of the lines before.
 
-Whoever supplies the bytes asks for the mark each time the reader wants more of them, because the reader has then
-delivered the elements of all complete lines, except of those that it holds.
+The source of the bytes reads the mark each time the reader requests more of them: by then the reader has delivered the
+elements of all complete lines, except of those that it holds.
 
 Worked example: a reader of N-Quads ends a graph where the next one begins. It has read lines 1 to 5, and the open graph
 began with line 4: the mark is the beginning of line 4, so that ``held`` are the bytes of lines 4 and 5.

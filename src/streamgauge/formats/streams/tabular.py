@@ -108,7 +108,7 @@ def _named_mapping(table: str, reading: Reading) -> TableMapping | None:
 
 
 class _Table(NamedTuple):
-    """What the first lines of a table say about the others; without a header ``None``."""
+    """The delimiter of a table, and the names in its header; ``None`` without a header."""
 
     delimiter: str = ","
     header: Sequence[str] | None = None
