@@ -7,7 +7,9 @@ import pytest
 from streamgauge.formats.lines import encode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.servers.http.events import Numbered
+from streamgauge.servers.queries.requests import RequestError
 from streamgauge.workbench.addresses import HostRefusedError, check_host
+from streamgauge.workbench.rooms.live import EXAMPLE, read_request
 from streamgauge.workbench.rooms.live.chart import (
     ChartChoice,
     ChartError,
@@ -184,3 +186,10 @@ def test_a_host_is_public_or_this_machine_or_typed_as_an_address(host, result, w
         return
     with pytest.raises(HostRefusedError, match=why):
         check_host(host, lambda _: result)
+
+
+@pytest.mark.parametrize("text", ["-1", "1.5", "9" * 16])
+def test_a_lateness_is_whole_milliseconds_and_never_cut(text):
+    assert read_request({"query": EXAMPLE, "lateness": "9" * 15}).lateness == 10**15 - 1
+    with pytest.raises(RequestError, match=f"lateness is {text}: expected whole milliseconds"):
+        read_request({"query": EXAMPLE, "lateness": text})

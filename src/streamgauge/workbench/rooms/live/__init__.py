@@ -317,6 +317,7 @@ class LiveRoom:
         try:
             choice = ChartChoice.of(request.query_params)
         except ChartError as wrong:
+            # The page is shown all the same, with the default chart: the address may be an old link.
             choice, error, status = ChartChoice(), sentence(wrong), 400
         values = await run_in_threadpool(self._values, running, choice)
         return page(request, "live_query.html.j2", f"{running.name} · Live", status, error=error, **values)
@@ -324,6 +325,7 @@ class LiveRoom:
     def _values(self, running: RegisteredQuery, choice: ChartChoice) -> dict[str, object]:
         """The variables of a query's page."""
         known = self._registrations
+        # Read once: chart, rows and timeline of a page must show the same answers.
         paused_at, visible = known.held_at(running.name), self._visible(running)
         drawn = chosen_chart(visible, choice)
         return {
@@ -382,9 +384,10 @@ def read_request(fields: Mapping[str, str]) -> QueryRegistration:
         raise RequestError("there is no query: write one, or begin with the example")
     if "lateness" in data:
         text = str(data["lateness"]).strip()
-        if not text.isascii() or not text.isdigit():
-            raise RequestError(f"lateness is {text:.40}: expected whole milliseconds, at least 0")
-        data["lateness"] = int(text[:15])
+        # 15 digits are 30,000 years.
+        if not text.isascii() or not text.isdigit() or len(text) > 15:
+            raise RequestError(f"lateness is {text:.40}: expected whole milliseconds, at least 0, in at most 15 digits")
+        data["lateness"] = int(text)
     return read_registration(data)
 
 
