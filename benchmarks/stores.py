@@ -224,13 +224,13 @@ def _history_row(table: ResultTable, name: str, store: MemoryStore, number: int,
     current: Match = (None, None, None, update(number, 1)[0][3])
     assert store.count(current) == BATCH
     before = NOW + number - 200
-    assert store.kept == 0 or store.at(DELAY, before, 0, 100)
+    assert store.kept == 0 or store.at(DELAY, before, 100)
     measures = [
         spent(lambda _: store.page(current, 0, 100), 300),
         spent(lambda _: store.count(current), 300),
         spent(lambda age: store.nearest(current, NOW - age), 300),
         changing,
-        spent(lambda _: store.at((departure(3), DELAY[1], None, None), before, 0, 100), 100) if store.kept else 0.0,
+        spent(lambda _: store.at((departure(3), DELAY[1], None, None), before, 100), 100) if store.kept else 0.0,
     ]
     table.add(name, f"{number:,}", f"{store.kept:,}", *(f"{measure:,.1f}" for measure in measures))
 

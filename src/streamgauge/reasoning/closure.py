@@ -66,8 +66,8 @@ class Closure:
     than ``LARGE`` facts may have ``PER_FACT`` more for each fact beyond.
     """
 
-    def __init__(self, rules: Rules = NO_RULES, facts: Facts | None = None) -> None:
-        self.facts = Facts() if facts is None else facts
+    def __init__(self, rules: Rules = NO_RULES) -> None:
+        self.facts = Facts()
         joins = [rule for rule in rules.rules if not rule.is_step]
         steps = [rule for rule in rules.rules if rule.is_step]
         # (``lone``).

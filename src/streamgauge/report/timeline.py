@@ -123,12 +123,12 @@ def picture(title: str, scenes: Sequence[TimelineScene]) -> str:
     return drawn(title, panels, top)
 
 
-def drawn(title: str, panels: Sequence["TimelinePanel"], height: int, style: str = STYLE) -> str:
+def drawn(title: str, panels: Sequence["TimelinePanel"], height: int) -> str:
     """The SVG of panels, with colours of both themes on its own background, as its page may have another theme."""
     colours = {**COLOURS, **({"wrong": STATE["wrong"]} if any(panel.judged for panel in panels) else {})}
     themes = ("".join(f"--{name}:{shade[theme]};" for name, shade in colours.items()) for theme in (0, 1))
     light, dark = (f":root{{{theme}}}" for theme in themes)
-    rules = style + (".wrong{fill:var(--wrong)}" if "wrong" in colours else "")
+    rules = STYLE + (".wrong{fill:var(--wrong)}" if "wrong" in colours else "")
     sheet = f"<style>{light}@media(prefers-color-scheme:dark){{{dark}}}{rules}</style>"
     width = WIDTH + 2 * EDGE
     box = f'viewBox="{-EDGE} 0 {width} {height}" width="{width}"'

@@ -223,15 +223,12 @@ def _compared(expression: Call, terms: Terms, numbers: Numbers) -> Column:
         side.startswith('"') & value(Var(name), numbers).isNull()
         for side, name in zip(sides, _names(left, right), strict=True)
     ]
-    return fn.when(words[0] & words[1], _fails("the order of two literals that are no numbers")).otherwise(comparison)
+    refusal = fn.lit(f"{NOT_HERE} the order of two literals that are not numbers: use micro-batches")
+    return fn.when(words[0] & words[1], fn.raise_error(refusal).cast("boolean")).otherwise(comparison)
 
 
 def _names(*sides: Expression) -> list[str]:
     return [side.name for side in sides if isinstance(side, Var)]
-
-
-def _fails(what: str) -> Column:
-    return fn.raise_error(fn.lit(f"{NOT_HERE} {what}: use micro-batches")).cast("boolean")
 
 
 def value(expression: Expression, numbers: Numbers) -> Column:

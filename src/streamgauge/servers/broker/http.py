@@ -203,7 +203,9 @@ class BrokerApp:
         Parsers are imported first, since importing them later would delay all requests.
         """
         await run_in_threadpool(load_parsers)
+        # SEPA's channels end with their connections; after a crash those of the last process are still there.
         await run_in_threadpool(self._asked.clear)
+        # Names of revoked tokens would otherwise belong to nobody who could use them.
         if self.access.tokens:
             await run_in_threadpool(self._broker.release, {*self.access.identities, OPERATOR})
         self._worker.start()

@@ -146,10 +146,10 @@ class Random:
         """A random integer from ``least`` to ``upper``, both included."""
         return least + self.below(upper - least + 1)
 
-    def some(self, count: int, least: int, upper: int) -> list[int]:
-        """Distinct whole numbers from ``least`` to ``upper``, in the order of drawing."""
+    def some(self, count: int, upper: int) -> list[int]:
+        """Distinct integers from 0 to ``upper``, in the order of drawing."""
         # As LUBM draws without repetition, so that the generator makes as many steps.
-        left = list(range(least, upper + 1))
+        left = list(range(upper + 1))
         return [left.pop(self.within(0, len(left) - 1)) for _ in range(count)]
 
 
@@ -296,7 +296,7 @@ def _student(department: Department, number: int) -> list[Triple]:
     random = department.random
     person, first, reach = _person(department, "UndergraduateStudent", number, "memberOf")
     triples = first + reach
-    taken = random.some(random.within(2, 4), 0, department.courses - 1)
+    taken = random.some(random.within(2, 4), department.courses - 1)
     triples += [(person, ub("takesCourse"), department.member(f"Course{course}")) for course in taken]
     if random.below(5) == 0:
         triples.append(_advised(department, person))
@@ -307,13 +307,13 @@ def _graduate(department: Department, number: int) -> list[Triple]:
     random = department.random
     person, first, reach = _person(department, "GraduateStudent", number, "memberOf")
     triples = first + reach
-    taken = random.some(random.within(1, 3), 0, department.graduate_courses - 1)
+    taken = random.some(random.within(1, 3), department.graduate_courses - 1)
     triples += [(person, ub("takesCourse"), department.member(f"GraduateCourse{course}")) for course in taken]
     triples += _at(person, "undergraduateDegreeFrom", random.below(UNIVERSITIES))
     # LUBM draws whether a graduate has an advisor, although all of them have: only the generator's state changes.
     random.below(1)
     triples.append(_advised(department, person))
-    for publication in random.some(random.within(0, 5), 0, len(department.publications) - 1):
+    for publication in random.some(random.within(0, 5), len(department.publications) - 1):
         # Publications are described after all people, so that all of their authors are known by then.
         department.publications[publication][2].append(person)
     return triples
@@ -341,8 +341,8 @@ def _rest(department: Department) -> Iterator[list[Triple]]:
 
 def _assistants(department: Department) -> Iterator[list[Triple]]:
     teaching, research = department.assistants
-    chosen = department.random.some(teaching + research, 0, department.graduates - 1)
-    courses = department.random.some(teaching, 0, department.courses - 1)
+    chosen = department.random.some(teaching + research, department.graduates - 1)
+    courses = department.random.some(teaching, department.courses - 1)
     yield from (_teaching(department, *pair) for pair in zip(chosen, courses, strict=False))
     yield from ([typed(_graduate_iri(department, number_), "ResearchAssistant")] for number_ in chosen[teaching:])
 

@@ -29,7 +29,7 @@ def answers(store: Store) -> object:
         [sorted(store.page(match, 0, 100)) for match in matches],
         [store.nearest(match, 3) for match in matches[:10]],
         sorted(store.expired(10**6, 10**6)),
-        [sorted(store.at(ALL, instant, 0, 10**6) or ()) for instant in range(0, store.version, 15)],
+        [sorted(store.at(ALL, instant, 10**6) or ()) for instant in range(0, store.version, 15)],
         [sorted(changed.added) for since in range(0, store.version, 6) if (changed := store.changed(ALL, since))],
         [store.count(("<urn:never>", None, None, None))],
     ]

@@ -45,7 +45,7 @@ def test_what_is_forgotten_is_not_missed(changes: list[Step], probe: Quad, keep:
                 told = store.changed(match, max(0, naive.version - 2))
                 assert told is not None
                 assert (set(told.added), set(told.removed)) == naive.changed(match, max(0, naive.version - 2))
-                past = store.at(match, now - 4, 0, 1000)
+                past = store.at(match, now - 4, 1000)
                 assert past is None or sorted(past) == naive.at(match, now - 4)
         store.close()
 

@@ -54,7 +54,7 @@ def assert_whole(store: DiskStore, naive: Naive) -> None:
             assert sorted(store.page(match, 0, 10**6)) == naive.select(match)
     assert len(store.expired(naive.version, 10**6)) == len(naive.ended(naive.version))
     then = max(1, naive.version - 5)
-    assert sorted(store.at((None, None, None, None), then, 0, 10**6) or ()) == naive.at((None,) * 4, then)
+    assert sorted(store.at((None, None, None, None), then, 10**6) or ()) == naive.at((None,) * 4, then)
 
 
 def kill_again_and_again(folder: Path, points: int, seed: int) -> None:

@@ -45,7 +45,7 @@ def assert_equal(store: Store, naive: Naive, match: Match, now: int) -> None:
         assert store.page(match, max(0, offset), limit) == everything[max(0, offset) : max(0, offset) + limit]
     for instant in (90, now - 5, now - 1, now, now + 7):
         assert store.nearest(match, instant) == naive.nearest(match, instant)
-        past = store.at(match, instant, 0, 1000)
+        past = store.at(match, instant, 1000)
         assert past is None or sorted(past) == naive.at(match, instant)
         assert (past is None) == (naive.first is None or instant < naive.first)
     for since in {0, naive.version // 2, naive.version}:
@@ -238,7 +238,7 @@ def test_a_file_is_no_folder(tmp_path: Path) -> None:
 def test_what_left_is_kept_from_the_beginning_or_never(tmp_path: Path) -> None:
     store = DiskStore(tmp_path)
     store.change((), [(A, None)])
-    assert store.at(EVERYTHING, 0, 0, 9) is None
+    assert store.at(EVERYTHING, 0, 9) is None
     store.close()
     with pytest.raises(KeepError, match="into another store"):
         DiskStore(tmp_path, Keep())
@@ -251,13 +251,13 @@ def test_equal_facts_one_after_the_other_are_one_run() -> None:
     store = MemoryStore(Keep(runs=3))
     for number in range(100):
         store.change([B if number % 2 else A], [(A if number % 2 else B, None)], number)
-    assert store.at(EVERYTHING, 98, 0, 9) == [B]
-    assert store.at(EVERYTHING, 97, 0, 9) == [A]
-    assert store.at(EVERYTHING, 90, 0, 9) is None
+    assert store.at(EVERYTHING, 98, 9) == [B]
+    assert store.at(EVERYTHING, 97, 9) == [A]
+    assert store.at(EVERYTHING, 90, 9) is None
     renewed = MemoryStore(Keep(runs=0))
     for number in range(100):
         renewed.change((), [(A, number + 1)], number)
-    assert all(renewed.at(EVERYTHING, number, 0, 9) == [A] for number in range(100))
+    assert all(renewed.at(EVERYTHING, number, 9) == [A] for number in range(100))
 
 
 def test_what_comes_when_it_has_ended_takes_nothing_back() -> None:
@@ -265,7 +265,7 @@ def test_what_comes_when_it_has_ended_takes_nothing_back() -> None:
     store.change((), [(A, None)], 100)
     store.change([A], (), 110)
     store.change((), [(A, 104)], 110)
-    assert [store.at(EVERYTHING, instant, 0, 9) for instant in (103, 104, 109, 110)] == [[A], [A], [A], []]
+    assert [store.at(EVERYTHING, instant, 9) for instant in (103, 104, 109, 110)] == [[A], [A], [A], []]
 
 
 def test_what_ended_long_ago_is_dropped() -> None:
@@ -273,21 +273,21 @@ def test_what_ended_long_ago_is_dropped() -> None:
     versions = [((f"<urn:{number}>", "<urn:p>", '"1"', ""), None) for number in range(60)]
     for number, (before, after) in enumerate(pairwise(versions)):
         store.change([before[0]], [after], number)
-    known = [store.at(EVERYTHING, number, 0, 9) is not None for number in range(59)]
+    known = [store.at(EVERYTHING, number, 9) is not None for number in range(59)]
     assert known == [number >= 47 for number in range(59)]
-    assert store.at(EVERYTHING, 50, 0, 9) == [versions[51][0]]
+    assert store.at(EVERYTHING, 50, 9) == [versions[51][0]]
 
 
 def test_loaded_quads_were_there_since_ever() -> None:
     store = MemoryStore(Keep())
     store.load([(A, None), (B, 70)], at=50)
-    assert store.at(EVERYTHING, 49, 0, 9) is None
+    assert store.at(EVERYTHING, 49, 9) is None
     store.change([A], (), 60)
-    assert [store.at(EVERYTHING, instant, 0, 9) for instant in (50, 59, 60, 69, 70)] == [[B, A], [B, A], [B], [B], []]
+    assert [store.at(EVERYTHING, instant, 9) for instant in (50, 59, 60, 69, 70)] == [[B, A], [B, A], [B], [B], []]
 
 
 def test_clocks_that_go_back_do_not_turn_runs_around() -> None:
     store = MemoryStore(Keep())
     store.change((), [(A, None)], 100)
     store.change([A], [(B, None)], 90)
-    assert store.at(EVERYTHING, 100, 0, 9) == [B]
+    assert store.at(EVERYTHING, 100, 9) == [B]

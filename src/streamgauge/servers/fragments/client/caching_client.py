@@ -256,9 +256,9 @@ class CachingHttpClient:
         self.counters.coalesced += (key, use) in self._flights
         return await self._flights.join((key, use), lambda: self._fetch(key, within, kept))
 
-    def last(self, address: str, accept: str = RDF) -> Response | None:
-        """The last response, however old: good enough for planning, not for answers."""
-        kept = self.cache.get((address, accept))
+    def last(self, address: str) -> Response | None:
+        """The last RDF of an address, however old: good enough for planning, not for answers."""
+        kept = self.cache.get((address, RDF))
         return None if kept is None else kept.response
 
     async def post(self, address: str, within: AddressRules, content: bytes, headers: Mapping[str, str]) -> Response:
@@ -321,9 +321,9 @@ class CachingHttpClient:
         """How often the clock of an address's server has been set back."""
         return self.server_clock(address).sets
 
-    def forget(self, address: str, accept: str = RDF) -> None:
-        """Drop the cached response of an address."""
-        self.cache.drop((address, accept))
+    def forget(self, address: str) -> None:
+        """Drop the cached RDF of an address."""
+        self.cache.drop((address, RDF))
 
     async def aclose(self) -> None:
         """Cancel requests under way and close the client."""

@@ -23,7 +23,7 @@ from streamgauge.outgoing import clients
 from streamgauge.outgoing.addresses import names_private
 from streamgauge.outgoing.clients import AsyncHttpClient
 from streamgauge.outgoing.failures import TRANSIENT, permanent_failure, unknown_host
-from streamgauge.outgoing.guarded import PORTS, PRIVATE, Origin, Resolve, origin, resolve
+from streamgauge.outgoing.guarded import PORTS, PRIVATE, Origin, origin
 from streamgauge.servers.fragments.client import HopelessError, LinkedDataError, UnavailableError, UnknownHostError
 from streamgauge.servers.http.headers import retry_after
 
@@ -149,9 +149,9 @@ _OUTER: Final = clients.ExchangeLimits(seconds=3600.0, received=4 * 2**30, silen
 """Outer limits of the HTTP client, wider than any ``ClientLimits``, which ``HttpSender`` enforces per request."""
 
 
-def guarded_client(resolving: Resolve = resolve) -> AsyncHttpClient:
+def guarded_client() -> AsyncHttpClient:
     """A client that refuses private addresses with a RefusedAddressError; without cookies, proxies or credentials."""
-    return clients.guarded_client(RefusedAddressError, resolving, _OUTER)
+    return clients.guarded_client(RefusedAddressError, limits=_OUTER)
 
 
 _REDIRECTS: Final = frozenset((301, 302, 303, 307, 308))

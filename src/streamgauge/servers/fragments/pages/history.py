@@ -234,7 +234,7 @@ def _past_quads(dataset: DataSet, fragment: FragmentRequest, instant: int) -> li
     """All quads of the fragment at an instant; ``None`` if the history does not reach back so far."""
     quads_: dict[Quad, None] = {}
     for match in fragment.selection.matches:
-        quads = dataset.store.at(match, instant, 0, MAX_SCANNED + 1)
+        quads = dataset.store.at(match, instant, MAX_SCANNED + 1)
         if quads is None:
             return None
         quads_.update((quad, None) for quad in quads if fragment.selection.takes(quad))

@@ -133,6 +133,7 @@ class Store:
             while part := dict(islice(rest, _PART)):
                 with self._lock:
                     self._look_up(change, {b"".join([numbers[term] for term in quad]): quad for quad in part}, part)
+            # A change removes first: a quad that it also adds stays, with its new end.
             left = iter([quad for quad in gone if quad not in come])
             while some := list(islice(left, _PART)):
                 with self._lock:
@@ -228,6 +229,7 @@ class Store:
     def _committed(self, change: KeyedChange, at: int | None) -> QuadChanges:
         if (draft := self._draft(change, at)) is None:
             return QuadChanges(self._version, (), ())
+        # Readers see the old state until the new one is durable.
         self._records.commit(draft.writes)
         with self._lock:
             self._beside.discard(change)
@@ -286,6 +288,7 @@ class Store:
                 return [], 0, None
             order = self._orders[number]
             keys = order.read(prefix, 0, limit)
+            # A page that is not full has all matches, which saves the count.
             count = len(keys) // KEY
             total = count if count < limit else order.count(prefix)
             quads = self._sequenced(keys, number, match)
@@ -317,6 +320,7 @@ class Store:
             return self._remembered_nearest(match, now) if self._endings else None
 
     def _remembered_nearest(self, match: Match, now: int) -> int | None:
+        # Until the end that it names, an entry is right at every later time: the store is unchanged since.
         entry = self._nearest.get(match)
         if entry is not None and entry[0] <= now and (entry[1] is None or now < entry[1]):
             return entry[1]
@@ -352,8 +356,11 @@ class Store:
             removed_keys = [key for key, state in there.items() if not state]
             return QuadChanges(self._version, tuple(self._quads(added_keys)), tuple(self._quads(removed_keys)))
 
-    def at(self, match: Match, instant: int, offset: int, limit: int) -> list[Quad] | None:
-        """Matching quads that held at an instant (ms), existing ones first; ``None`` if the history is too short."""
+    def at(self, match: Match, instant: int, limit: int) -> list[Quad] | None:
+        """At most ``limit`` matching quads that held at an instant (ms), existing ones first.
+
+        ``None`` if the history is too short.
+        """
         with self._lock:
             if self._past is None or self._past.since is None or instant < self._past.since:
                 return None
@@ -364,7 +371,7 @@ class Store:
             there = (quad_key(key, number) for key in self._orders[number].within(prefix))
             keys_held = (key for key in there if self._holds(self._past, key, instant))
             left = self._past.at(number, prefix, lambda key: key_matches(key, places), instant)
-            return self._quads(islice(chain(keys_held, left), offset, offset + limit))
+            return self._quads(islice(chain(keys_held, left), limit))
 
     @property
     def kept(self) -> int:
