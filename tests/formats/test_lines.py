@@ -4,10 +4,12 @@ import io
 import json
 from dataclasses import replace
 
+import pyoxigraph as ox
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from streamgauge.formats.canonical import to_triples
 from streamgauge.formats.line_columns import LineColumns
 from streamgauge.formats.lines import (
     Advance,
@@ -173,6 +175,25 @@ def test_the_syntax_of_elements_and_answers_is_canonical(term, wanted):
 def test_what_stands_around_a_term_is_no_part_of_it(end):
     line = json.dumps({"t": 0, "n": 0, "stream": "s", "add": f'<urn:a> <urn:b> "c d"{end}<urn:a> <urn:b> <urn:c>{end}'})
     assert decode_input(line).added == (("<urn:a>", "<urn:b>", '"c d"'), ("<urn:a>", "<urn:b>", "<urn:c>"))
+
+
+PARTS = ["<urn:a>", "_:b", '"a b"', '"1"^^<urn:t>', '"x"@EN', "<urn: c>", '"', "<urn:a>\n", ".", ""]
+
+
+@given(st.lists(st.tuples(*[st.sampled_from(PARTS)] * 3), max_size=12))
+def test_terms_that_were_read_before_are_checked_at_their_place(triples):
+    # All these terms are known after the first line, but a literal only as an object.
+    decode_input(encode_element(StreamElement("s", 1, 1, (("<urn:a>", "<urn:a>", '"a b"'), ("_:b", "<urn:a>", "_:b")))))
+    for number, triple in enumerate(triples):
+        text = f"{' '.join(triple)} .\n"
+        line = json.dumps({"t": 1, "n": number, "stream": "s", "add": text})
+        try:
+            expected = to_triples(ox.parse(text, format=ox.RdfFormat.N_TRIPLES))
+        except SyntaxError:
+            with pytest.raises(LineError):
+                decode_input(line)
+        else:
+            assert decode_input(line) == StreamElement("s", 1, number, expected)
 
 
 def test_two_triples_in_another_layout_are_not_taken_for_one():

@@ -7,7 +7,7 @@
 
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from json.encoder import encode_basestring_ascii
 from typing import Annotated, Any, Final, Protocol, TypeAlias, get_args
@@ -31,7 +31,8 @@ _TERM = (
 )
 """A term in canonical syntax; its text may have blanks."""
 _TERM_LINES = re.compile(rf"(?:{_TERM}\n)*+")
-_TRIPLES = re.compile(rf"(?:(?:{_IRI}|_:[^\\ \n]++) {_IRI} {_TERM} \.\n)*+")
+_SUBJECT_LINES = re.compile(rf"(?:(?:{_IRI}|_:[^\\ \n]++)\n)*+")
+_PREDICATE_LINES = re.compile(rf"(?:{_IRI}\n)*+")
 _ENDS = frozenset(("\n", "\r\n", ""))
 _raw = json.JSONDecoder().raw_decode
 
@@ -310,8 +311,13 @@ def _triples(text: Any, name: str) -> tuple[Triple, ...]:
         return ()
     if not isinstance(text, str):
         raise LineError(f"field {name} is {_short(text)}: expected N-Triples text")
-    terms = terms_of(text) if _TRIPLES.fullmatch(text) else None
-    return _parsed(text, name) if terms is None else tuple(zip(terms[0::3], terms[1::3], terms[2::3], strict=True))
+    terms = terms_of(text)
+    if terms is None:
+        return _parsed(text, name)
+    subjects, predicates, objects = terms[0::3], terms[1::3], terms[2::3]
+    if _SUBJECTS.accepts(subjects) and _PREDICATES.accepts(predicates) and _OBJECTS.accepts(objects):
+        return tuple(zip(subjects, predicates, objects, strict=True))
+    return _parsed(text, name)
 
 
 def terms_of(text: str) -> list[Term] | None:
@@ -332,11 +338,41 @@ def terms_of(text: str) -> list[Term] | None:
     return terms if not lines[-1] and len(lines) == count + 1 and len(terms) == 3 * count else None
 
 
-def are_canonical(terms: Sequence[Term]) -> bool:
-    """Whether terms are in canonical syntax, so that they can be used as written."""
+def are_canonical(terms: Collection[Term], lines: re.Pattern[str] = _TERM_LINES) -> bool:
+    """Whether terms are in canonical syntax, so that they can be used as written; ``lines`` matches a term a line."""
     text = "\n".join([*terms, ""])
     # A text with a line end within would pass as two terms.
-    return text.count("\n") == len(terms) and _TERM_LINES.fullmatch(text) is not None
+    return text.count("\n") == len(terms) and lines.fullmatch(text) is not None
+
+
+class _Position:
+    """The canonical terms at one position of a triple: as streams repeat most of theirs, only new ones are checked."""
+
+    def __init__(self, lines: re.Pattern[str]) -> None:
+        self._lines = lines
+        self._seen: set[Term] = set()
+
+    def accepts(self, terms: Sequence[Term]) -> bool:
+        """Whether terms are canonical and allowed here."""
+        if self._seen.issuperset(terms):
+            return True
+        new = set(terms).difference(self._seen)
+        if not are_canonical(new, self._lines):
+            return False
+        # Cleared as a whole, as ``_known`` is.
+        if len(self._seen) >= _SEEN_LIMIT:
+            self._seen.clear()
+        self._seen.update(term for term in new if len(term) <= _SEEN_CHARACTERS)
+        return True
+
+
+_SEEN_LIMIT: Final = 2**14
+_SEEN_CHARACTERS: Final = 200
+"""Characters of a term that is remembered; three full sets of such terms take 12 MB."""
+
+_SUBJECTS: Final = _Position(_SUBJECT_LINES)
+_PREDICATES: Final = _Position(_PREDICATE_LINES)
+_OBJECTS: Final = _Position(_TERM_LINES)
 
 
 def _parsed(text: str, name: str) -> tuple[Triple, ...]:
