@@ -4,9 +4,9 @@ A fixture tells what a test needs (``spark``, ``kafka``, ``mosquitto``, ``browse
 programs by other means is marked ``server`` by hand, one that waits for the clock ``realtime``. Under
 ``pytest -n N --dist loadgroup`` one worker runs all tests of a mark of ``SHARED`` (Kafka's with Spark's), so there is
 one Kafka broker (and ``SESSIONS`` Spark sessions), and waiting overlaps with computing. All other tests go to workers
-file by file, long files first. ``--quick`` leaves out what needs more than Python or much of it (``slow``), and holds
-the rest to that: a quick test that starts a program or listens at a port fails, one that computes for more than
-``LONG_CPU`` is told.
+file by file, long files first. ``--quick`` leaves out what needs more than Python or much of it (``slow``); of the
+rest, it names the test that computes for more than ``LONG_CPU``. With and without it, an unmarked test that starts a
+program or listens at a port fails.
 """
 
 import atexit
@@ -48,7 +48,10 @@ RARELY: Final = (100_000, 20, 100)
 MARKS: Final = pytest.StashKey[set[str]]()
 """The names of a test's marks."""
 
-SLOW: Final = ("spark", "kafka", "browser", "server", "realtime", "slow", "heavy")
+OUTSIDE: Final = ("spark", "kafka", "browser", "server", "realtime", "heavy")
+"""Marks of tests that may start programs and listen at ports."""
+
+SLOW: Final = (*OUTSIDE, "slow")
 """Marks of tests that `make quick` leaves out."""
 
 
@@ -58,8 +61,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    if config.getoption("--quick"):
-        config.pluginmanager.register(Quick(), "quick")
+    config.pluginmanager.register(Quick(), "quick")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
@@ -156,30 +158,36 @@ LONG_CPU: Final = 1.0
 
 
 class Quick:
-    """Holds quick tests to their word: the test that starts a program or listens at a port fails, with the reason."""
+    """Holds unmarked tests to their word: one that starts a program or listens at a port fails, with the reason."""
 
     def __init__(self) -> None:
-        self._running, self._began = False, 0.0
+        self._watching, self._began = False, 0.0
+        self._deeds: list[str] = []
         platform.processor()  # a program on Linux, asked once for each process
         with suppress(ImportError):
             import_module("urllib3.util.connection")  # binds a port to learn of IPv6 once, for whoever imports it first
         sys.addaudithook(self._audit)
 
     def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
-        if self._running and event in ("subprocess.Popen", "socket.bind"):
-            did = "starts a program" if event == "subprocess.Popen" else "listens at a port"
-            pytest.fail(f"this test {did} ({subprocess.list2cmdline(map(str, arguments))[:200]}): mark it `server`")
+        # Kept for the teardown: raised here, in a server's thread, it would leave the test waiting for the server.
+        if self._watching and event in ("subprocess.Popen", "socket.bind"):
+            deed = "starts a program" if event == "subprocess.Popen" else "listens at a port"
+            self._deeds.append(f"{deed} ({subprocess.list2cmdline(map(str, arguments))[:200]})")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item):
-        self._running = True
+        self._watching = item.stash[MARKS].isdisjoint(OUTSIDE)
         self._began = process_time()
         try:
             return (yield)
         finally:
-            self._running = False
+            self._watching = False
 
+    @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
         """The time goes along with the test's report, also from another process."""
-        if (took := process_time() - self._began) > LONG_CPU:
+        if self._watching and (took := process_time() - self._began) > LONG_CPU:
             item.user_properties.append(("computed", took))
+        deeds, self._deeds = self._deeds, []
+        if deeds:
+            pytest.fail(f"this test {deeds[0]}: mark it `server`")

@@ -166,6 +166,7 @@ def test_recorded_results_are_imported_and_judged_right(command, here):
     assert "<<( reading8 says <<( room2 temperature" in " ".join(shown.split())
 
 
+@pytest.mark.server
 def test_a_broker_tells_each_reading_as_it_was_published():
     wanted = [reading.row for reading in hotel.READINGS[:10] if reading.quality >= 0.7]
     with served_broker() as served:
@@ -181,6 +182,7 @@ def test_a_broker_tells_each_reading_as_it_was_published():
     assert [row for one in told for row in one.added] == wanted
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("plan", ["incremental", "streamer"])
 def test_fragments_serve_them_and_the_streamer_answers(here, plan):
     async def first(url):

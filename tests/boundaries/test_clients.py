@@ -34,6 +34,7 @@ def banned(text, name="src/streamgauge/workbench/other.py"):
     return done.stdout
 
 
+@pytest.mark.server
 @pytest.mark.parametrize(
     "text",
     [
@@ -55,6 +56,7 @@ def test_a_client_or_server_of_another_module_is_refused(text):
     assert "TID251" in banned(text)
 
 
+@pytest.mark.server
 def test_types_of_the_library_are_lent():
     assert "TID251" not in banned("import httpx\nurl = httpx.URL('http://a.example')\nfailure = httpx.TransportError\n")
     assert "TID251" not in banned("import httpx\nhttpx.Client()\n", str(Path(clients.__file__).relative_to(ROOT)))

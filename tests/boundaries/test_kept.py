@@ -95,6 +95,7 @@ def test_an_error_of_our_own_is_no_mistake_of_the_client(monkeypatch):
             ask_broker("POST", "/publish", content="<urn:a> <urn:b> <urn:c> .", headers=TURTLE)
 
 
+@pytest.mark.server
 def test_events_are_for_those_who_accept_them():
     dataset = DataSet("data", MemoryStore(), Style(), lambda: 1_000_000, 100)
     head = PLAIN.replace(b"\r\n\r\n", b"\r\nAccept: text/event-stream;q=0, text/turtle\r\n\r\n")

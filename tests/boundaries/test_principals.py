@@ -35,6 +35,7 @@ def test_every_application_is_known():
     assert results == set(APPLICATIONS) | set(PASSED_ON)
 
 
+@pytest.mark.server
 @pytest.mark.parametrize("name", APPLICATIONS)
 def test_nobody_gets_past_the_guard_at_any_route(name, tmp_path):
     known = APPLICATIONS[name]
@@ -42,6 +43,7 @@ def test_nobody_gets_past_the_guard_at_any_route(name, tmp_path):
     assert asyncio.run(trespasses(app, open_app, known)) == []
 
 
+@pytest.mark.server
 def test_all_routes_of_all_servers_are_tried(tmp_path):
     results = {name: list(routes(known.make(tmp_path, [TOKEN]))) for name, known in APPLICATIONS.items()}
     assert ("WS", "/subscribe") in results["servers/broker/http.py"]

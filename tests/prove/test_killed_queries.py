@@ -61,6 +61,7 @@ def test_a_query_on_a_file_that_is_killed_ten_times(tmp_path, at):
     assert killed_on_a_file(tmp_path, TEXTS[at], at, 10, 50_000) > 10
 
 
+@pytest.mark.server
 def test_a_query_on_a_file_that_is_killed(tmp_path):
     assert killed_on_a_file(tmp_path, TEXTS[6], 1, 2, 300) > 10
 

@@ -196,6 +196,7 @@ def test_a_notification_that_is_not_delivered_is_not_acknowledged(mosquitto):
         assert list(made.channel("people").acknowledged.values()) == [0]
 
 
+@pytest.mark.server
 def test_a_dead_letter_is_acknowledged_and_not_sent_again(tmp_path):
     with serving(broker()) as (url, made), receiving(400) as (port, _):
         made.create_channel("people", STUDENTS)

@@ -56,6 +56,7 @@ def test_marks_follow_what_becomes_less():
     assert looks((100, 61), (100, 1), (100, 61), (100, 61)) == [False, True]
 
 
+@pytest.mark.server
 def test_blocks_of_the_process_go_back_to_the_system():
     """In a process of its own: one that runs tests has free blocks of theirs."""
     code = f"from {__name__} import blocks_go_back\nblocks_go_back()"

@@ -20,6 +20,7 @@ def manager(tmp_path):
         yield str(tmp_path / "notify"), lambda: listener.recv(4096).decode()
 
 
+@pytest.mark.server
 def test_signs_of_life_are_sent_when_they_are_due(manager):
     path, message = manager
     now = 0.0
@@ -50,6 +51,7 @@ def test_without_a_manager_that_listens_nothing_fails(environment, tries, monkey
     assert len(opened) == tries
 
 
+@pytest.mark.server
 def test_the_watchdog_of_another_process_is_not_fed(manager):
     path, message = manager
     service = ServiceManager({"NOTIFY_SOCKET": path, "WATCHDOG_USEC": "1", "WATCHDOG_PID": str(os.getppid())})
