@@ -8,6 +8,7 @@ are those of the original text. Windows are ``[RANGE 10s STEP 5s]``, ``[RANGE TR
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import islice
 from typing import Final, NoReturn
 
 from streamgauge.model.algebra import QueryForm
@@ -202,6 +203,7 @@ def xsd_duration(ms: int) -> str:
     return f"PT{seconds}S" if not rest else f"PT{seconds}.{rest:03d}".rstrip("0") + "S"
 
 
+_FORMS: Final = ("SELECT", "CONSTRUCT", "ASK")
 _STREAMS: Final = {f"{operator.value.upper()}": operator for operator in CQL}
 
 
@@ -236,8 +238,10 @@ class Clauses:
 
     def begins(self, token: Token) -> bool:
         """Whether a token is the query form's keyword: the first SELECT, CONSTRUCT or ASK, not that of a subquery."""
-        forms = (one for one in self.tokens[self.prologue.end :] if one.says("SELECT", "CONSTRUCT", "ASK"))
-        return token.says("SELECT", "CONSTRUCT", "ASK") and token is next(forms, None)
+        if not token.says(*_FORMS):
+            return False
+        forms = (form for form in islice(self.tokens, self.prologue.end, None) if form.says(*_FORMS))
+        return token is next(forms, None)
 
     def take(self, *words: str) -> bool:
         """Steps over these keywords if they follow."""
