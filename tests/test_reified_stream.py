@@ -141,7 +141,7 @@ def test_an_experiment_is_run_judged_right_and_reported(command, here, undrawn):
         streamgauge.Answer(one.variables, tuple(map(turned, one.added)), (), one.kind, one.instant, one.scope)
         for one in kept.answers
     ]
-    wrong = streamgauge.verify(hotel.SELECT, "hotel.ttl", answers=changed, **OWN)
+    wrong = streamgauge.verify(hotel.SELECT, "hotel.ttl", answers=changed, explain=False, **OWN)
     assert wrong.judgement is Judgement.WRONG
     assert "--rtl" in str(wrong.windows[0].missing)
 

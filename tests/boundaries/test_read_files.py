@@ -96,15 +96,15 @@ def test_parquet_and_seals_have_one_home():
 def spark_parquet() -> dict[str, list[str]]:
     """Where each module has Spark read Parquet, whose checksums Spark passes over unless it is told to check them."""
     return {
-        file.relative_to(ROOT).as_posix(): [
+        name: [
             ast.unparse(node)
-            for node in ast.walk(ast.parse(file.read_text("utf-8")))
+            for node in ast.walk(ast.parse(text))
             if isinstance(node, ast.Call)
             and isinstance(node.func, ast.Attribute)
             and node.func.attr == "parquet"
             and ".write" not in ast.unparse(node.func.value)
         ]
-        for file in sorted(ROOT.rglob("*.py"))
+        for name, text in texts(".parquet(")
     }
 
 

@@ -17,6 +17,13 @@ ALONE = ("-p", "no:randomly", "-p", "no:xdist", "-p", "no:cacheprovider", "-p", 
 INSTALLED = any(point.value == "streamgauge.testing.plugin" for point in entry_points(group="pytest11"))
 LOADED = [import_module(f"streamgauge.testing.{name}") for name in ("assertions", "servers", "sessions", "tasks")]
 """A run within this one forgets the modules that it was the first to import, which would be loaded again and again."""
+DEVIATION = """[[deviation]]
+name = "it waits"
+why = {why}
+source = "a test"
+findings = [{finding}]
+cases = ["tumbling windows are half-open @ own"]
+"""
 SUITE = ("--pyargs", "streamgauge.testing.conformance")
 
 
@@ -146,31 +153,32 @@ def test_a_broken_program_fails_by_case_window_and_rows(certified):
 
 
 @pytest.mark.server
-@pytest.mark.heavy("an engine is certified four times by programs of pytest")
 def test_a_listed_deviation_is_an_expected_failure_and_stale_once_mended(certified, pytester):
     listed = pytester.path / "deviations.toml"
-    entry = """[[deviation]]
-        name = "it waits"
-        why = {why}
-        source = "a test"
-        findings = [{finding}]
-        cases = ["tumbling windows are half-open @ own"]
-        """
     words = ("-k", "half-open or list", "--streamgauge-deviations", listed)
-    listed.write_text(entry.format(why='"For something later."', finding='"reports lost at the tail"'))
+    listed.write_text(DEVIATION.format(why='"For something later."', finding='"reports lost at the tail"'))
     done = certified(FAULTY, *words)
     done.assert_outcomes(xfailed=1, passed=1)
     done.stdout.fnmatch_lines(["*it waits: For something later."])
     done = certified(MINIMAL, *words)
     done.assert_outcomes(failed=1, passed=1)
     done.stdout.fnmatch_lines(["*half-open @ own: stale", "*listed under 'it waits', but it is passed*"])
-    listed.write_text(entry.format(why='""', finding='"borders = (o, c]"').replace("half-open @ own", "half-closed"))
+
+
+@pytest.mark.server
+@pytest.mark.prove
+def test_a_list_has_reasons_and_tasks_of_the_suite_and_the_oracle_s_findings(certified, pytester):
+    listed = pytester.path / "deviations.toml"
+    words = ("-k", "half-open or list", "--streamgauge-deviations", listed)
+    listed.write_text(
+        DEVIATION.format(why='""', finding='"borders = (o, c]"').replace("half-open @ own", "half-closed")
+    )
     done = certified(FAULTY, *words)
     done.assert_outcomes(failed=2)
     done.stdout.fnmatch_lines(
         ["*deviation 'it waits' has no reason*", "*half-closed: listed, but the suite has no such task"]
     )
-    listed.write_text(entry.format(why='"For nothing."', finding='"borders = (o, c]"'))
+    listed.write_text(DEVIATION.format(why='"For nothing."', finding='"borders = (o, c]"'))
     done = certified(FAULTY, *words)
     done.assert_outcomes(failed=1, passed=1)
     done.stdout.fnmatch_lines(["*deviating in another way", "*but the oracle finds: *reports lost at the tail*"])
