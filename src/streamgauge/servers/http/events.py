@@ -6,6 +6,7 @@ carry notifications from any thread into the event loop.
 
 import asyncio
 import re
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable
 from dataclasses import dataclass
@@ -317,25 +318,30 @@ async def in_time(sending: Awaitable[None]) -> None:
         await sending
 
 
-class Rung(Protocol):
-    """A callback that ``_Bell`` runs in the event loop."""
+class LoopFlag(ABC):
+    """A flag that any thread may raise; the running event loop then calls ``pass_on``."""
 
-    def pass_on(self) -> None:
-        """Run, in the event loop's thread."""
-
-
-class LoopCall:
-    """Calls a function in the event loop, once for all ``set`` before it; from any thread."""
-
-    def __init__(self, call: Callable[[], None]) -> None:
-        self._call, self._bell = call, _bell(asyncio.get_running_loop())
-        self._raised = False
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._bell, self._raised = _bell(self._loop), False
 
     def set(self) -> None:
-        """Call soon; no effect once the event loop has ended."""
+        """Raise the flag; no effect while it is raised, or once the event loop has ended."""
         if not self._raised:
             self._raised = True
             self._bell.ring(self)
+
+    @abstractmethod
+    def pass_on(self) -> None:
+        """React to the flag, in the event loop's thread."""
+
+
+class LoopCall(LoopFlag):
+    """Calls a function in the event loop, once for all ``set`` before it."""
+
+    def __init__(self, call: Callable[[], None]) -> None:
+        super().__init__()
+        self._call = call
 
     def pass_on(self) -> None:
         """Call the function; a ``set`` from now on calls it again."""
@@ -343,20 +349,12 @@ class LoopCall:
         self._call()
 
 
-class Signal:
+class Signal(LoopFlag):
     """Wakes a coroutine from any thread."""
 
     def __init__(self) -> None:
-        self._loop = asyncio.get_running_loop()
-        self._bell = _bell(self._loop)
-        self._raised = False
+        super().__init__()
         self._waiter: asyncio.Future[None] | None = None
-
-    def set(self) -> None:
-        """Wake the coroutine; no effect once its event loop has ended."""
-        if not self._raised:
-            self._raised = True
-            self._bell.ring(self)
 
     async def wait(self, timeout: float) -> bool:
         """Whether it was woken within ``timeout`` seconds."""
@@ -393,10 +391,10 @@ class _Bell:
         # Weak, because the loop is the key of `_BELLS`: a strong reference from the value would keep the key alive for
         # ever.
         self._loop = ref(loop)
-        self._rung: deque[Rung] = deque()
+        self._rung: deque[LoopFlag] = deque()
         self._called = False
 
-    def ring(self, signal: Rung) -> None:
+    def ring(self, signal: LoopFlag) -> None:
         """Deliver a signal soon; from any thread."""
         self._rung.append(signal)
         loop = self._loop()
