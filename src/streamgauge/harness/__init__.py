@@ -99,7 +99,7 @@ class RunStore(Generic[Result]):
             yield place
 
     def add(self, name: str, write: Callable[[Path], object]) -> Result | None:
-        """Write and keep a result; if another process has finished it meanwhile, that one stays and is returned."""
+        """Write and store a result; if another process has stored one meanwhile, that one is kept and returned."""
         with self.stage(name) as place:
             write(place)
             return self.keep(place, name)

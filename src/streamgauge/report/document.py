@@ -1,4 +1,4 @@
-"""The page of runs: verdict, plots, and tables of runs, judged reports, rows that make one wrong, and conditions."""
+"""The page of runs: verdict, plots, and tables of runs, of judged reports with their wrong rows, and of conditions."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace

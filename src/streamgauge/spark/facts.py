@@ -205,7 +205,7 @@ class PredicateCounts:
         return Looked(kinds, _often(compared))
 
     def profile(self, counts: Sequence[int], looked: Looked) -> Profile:
-        """The profile of triples that were counted by predicate, of the kinds that others were seen to have."""
+        """The profile of triples that were counted by predicate, with the kinds of the sampled ones."""
         present = {name: count for name, count in zip(self.predicates, counts, strict=True) if count}
         kinds = {name: _kinds(looked.kinds.get(name)) for name in present}
         return Profile(kinds, present, looked.often or None, sure=False)

@@ -39,7 +39,7 @@ def session(
 ) -> SparkSession:
     """The Spark session: ``master`` (default ``local[*]``), or Spark Connect (``sc://``, ``SPARK_REMOTE``).
 
-    Settings of the user (``settings.of_user``) go before ours, ``SPARK_DRIVER_MEMORY`` before ``memory``. ``shuffle``
+    The user's settings (``settings.of_user``) override ours, ``SPARK_DRIVER_MEMORY`` overrides ``memory``. ``shuffle``
     is the number of shuffle partitions; by default one per core of a cluster, and ``settings.fit`` sets it for each
     job. ``also`` are further settings, of which an existing session ignores those of its JVM. SparkStartError
     (JavaMissingError) has the message if Java or memory is insufficient, the master is unreachable, or its workers

@@ -62,7 +62,7 @@ def as_sets(changes: Iterable[ContentChange]) -> Iterator[ContentChange]:
 def sent(changes: Iterable[ContentChange], semantics: Semantics) -> Iterator[ContentChange]:
     """The sent reports of an Rstream, each with the change since the report sent before.
 
-    A report with an empty bag is sent only if the semantics notifies of it, so changes may accumulate.
+    A report with an empty bag is sent only if the semantics sends empty answers, so changes may accumulate.
     """
     size, net = 0, Counter[Row]()
     for change in changes:

@@ -162,7 +162,7 @@ def _limits(report: DueReport, places: Sequence[int]) -> tuple[int, int]:
 def _packing(borders: Borders) -> type:
     """A table function from rows of a stream table to packs (``_PACKS``), one for each batch and unit of its rows.
 
-    Spark would convert and sort row by row of seven columns; packs it only moves.
+    Spark would convert and sort rows of seven columns one by one, but only moves packs.
     """
 
     class Packs:

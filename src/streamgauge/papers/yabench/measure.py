@@ -191,7 +191,7 @@ def closing(experiment: YabenchExperiment, stream: Path, means: Means, windows: 
 
 
 def changing(experiment: YabenchExperiment, stream: Path, means: Means, inputs: Sequence[int]) -> Sizes:
-    """New rows by the slide in which they are due; triples are those of the corresponding closed windows."""
+    """The numbers of new rows by the slide in which they are due, with the triples of the window that closes there."""
     query = query_of(experiment)[1]
     reports = expected_reports(query, YABENCH_CHANGE, stream, means, advance_to=experiment.duration)
     rows: Counter[int] = Counter()

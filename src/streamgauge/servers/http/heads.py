@@ -193,7 +193,7 @@ PLAIN_TARGET: Final = re.compile(rb"GET (%b)" % PLAIN_PATH.pattern)
 
 
 class KnownHeads:
-    """A cache of parsed headers by the bytes of a head after its target: clients repeat them for every page.
+    """A cache of parsed headers, keyed by the bytes after the request target, which clients repeat in every request.
 
     At most ``limit`` heads of at most ``longest`` bytes.
     """

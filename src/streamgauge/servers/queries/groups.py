@@ -113,13 +113,13 @@ class AnsweredQuery(Protocol):
     question: Question
     answers: Answers[bytes]
     processed: int
-    """The number of the last item that a process before has answered, -1 where none has."""
+    """The number of the last item that an earlier process has answered, -1 if none has."""
 
     def take(self, answer: Answer, line: bytes) -> None:
-        """An answer, also as a line of JSON; ValueError when it cannot be passed on."""
+        """Take an answer, also as a line of JSON; ValueError if it cannot be passed on."""
 
     def over(self, end: End) -> None:
-        """No more answers will come."""
+        """Note that no more answers will come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,17 +47,17 @@ class RegisteredQuery:
 
     @property
     def elements(self) -> int:
-        """How many elements of its streams have come."""
+        """The number of elements received on its streams."""
         return self.evaluation.counts.elements
 
     @property
     def late(self) -> int:
-        """How many elements came too late to count."""
+        """The number of elements that were too late to count."""
         return self.evaluation.counts.late
 
     @property
     def time(self) -> int | None:
-        """The greatest time of an element that came (ms), ``None`` before the first."""
+        """The greatest time of a received element (ms), ``None`` before the first."""
         return self.evaluation.counts.time
 
     @property

@@ -217,7 +217,7 @@ def _started(query: SessionQuery, semantics: Semantics, settled: int | None) -> 
 
 
 class _Several:
-    """Sessions beside each other."""
+    """Several sessions as one: each gets every element."""
 
     def __init__(self, sessions: Sequence[Session]) -> None:
         self._sessions = tuple(sessions)

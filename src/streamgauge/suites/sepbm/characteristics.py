@@ -274,7 +274,7 @@ def _types(graph: Sequence[Triple]) -> frozenset[str]:
 
 
 def _equal(one: Sequence[str], two: Sequence[str]) -> float:
-    """The number of blocks that are equal at the same place, as a share of the longer one's blocks."""
+    """The share of positions with equal blocks, of the positions of the longer sequence."""
     return sum(a == b for a, b in zip(one, two, strict=False)) / max(len(one), len(two))
 
 

@@ -253,7 +253,7 @@ def _contents_differ(one: Candidate, other: Candidate, a: PlaygroundEvaluation, 
 
 
 def _unlike(left: Sequence[Arrival], right: Sequence[Arrival]) -> tuple[Sequence[Arrival], Sequence[Arrival]]:
-    """Two contents without the arrivals that both begin with, and that both end with."""
+    """Two contents without their common beginning and common end."""
     # Contents of neighbouring windows mostly agree. Only what lies between the common beginning and the common end is
     # counted.
     short = min(len(left), len(right))

@@ -244,7 +244,7 @@ class Experiments:
 
 
 def _alike(variants: Sequence[Variant], header: RunHeader) -> Sequence[Variant]:
-    """The variants that may have made a run: of several, those of its pace, workload and query."""
+    """The variants that may have made a run; if there are several, those with its pace, workload and query."""
 
     def is_alike(experiment: Experiment) -> bool:
         workload = {name: str(value) for name, value in header.workload.items()}
