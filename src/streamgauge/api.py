@@ -49,7 +49,7 @@ MEMORY_LIMIT_MB = 8192
 
 
 class Expectations(tuple[ExpectedReport, ...]):
-    """The reports that are due, in their order; ``horizon`` is how far time came (ms)."""
+    """The reports that are due, in their order; ``horizon`` is the time (ms) up to which reports are due."""
 
     horizon: int
 

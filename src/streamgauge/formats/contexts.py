@@ -37,12 +37,12 @@ def read_contexts(text: str | None) -> dict[str, Any]:
 
 
 def context_files(text: str | None) -> list[Path]:
-    """The files in such a text."""
+    """The files that ``read_contexts`` would read."""
     return [Path(part.strip().rpartition("=")[2]) for part in (text or "").split(",") if part.strip()]
 
 
 def contexts_near(text: str, folder: Path) -> str:
-    """Such a text with its relative files made relative to a folder."""
+    """The text for ``read_contexts`` with its relative files made relative to a folder."""
     parts = [part.strip().rpartition("=") for part in text.split(",") if part.strip()]
     return ",".join(f"{iri}{equals}{folder / name}" for iri, equals, name in parts)
 

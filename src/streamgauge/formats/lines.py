@@ -2,7 +2,7 @@
 
 ``{"t": ms, "n": sequence, "stream": IRI, "add": "N-Triples text", "remove": ..., "until": ms}``, ``{"advance": ms}``;
 ``{"vars": [names], "add": [rows], "remove": [rows], "kind": ..., "instant": ms, "scope": [ms, ms]}``. Absent is empty.
-``{"late": n}`` is the number of elements that came too late to count. docs/pipe.md is the whole contract.
+``{"late": n}`` is the number of elements that were too late to count. docs/pipe.md is the whole contract.
 """
 
 import json
@@ -54,7 +54,7 @@ class Advance:
 
 @dataclass(frozen=True, slots=True)
 class Late:
-    """The number of elements that came too late to count since the task began."""
+    """The number of elements that were too late to count since the task began."""
 
     count: int
 
@@ -229,7 +229,7 @@ def _unusual(kind: AnswerKind) -> str | None:
 
 
 def encode_late(count: int) -> bytes:
-    """One line with the number of elements that came too late to count."""
+    """One line with the number of elements that were too late to count."""
     return b'{"late":%d}\n' % count
 
 

@@ -97,7 +97,7 @@ class ContinuousQuery:
         return tuple(dict.fromkeys(window.stream for window in self.windows))
 
     def with_static(self, static: Collection[Triple]) -> "ContinuousQuery":
-        """The same query beside other background data."""
+        """The same query with other background data."""
         return replace(self, static=static)
 
 

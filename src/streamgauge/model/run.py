@@ -40,7 +40,7 @@ class RunHeader:
     """The metadata of a run, without its tables.
 
     ``started`` is the monotonic ns of the feed's start, when the stream's time was ``begin`` (ms); ``advanced_to``
-    (ms) is how far that time came; ``evaluator`` names what computes the engine's answers, which may not judge it;
+    (ms) is where it ended; ``evaluator`` names what computes the engine's answers, which may not judge it;
     ``factor`` is the pace (event time over wall time, ``None`` when fed as fast as possible); ``failure`` explains
     an engine that crashed, hung or flooded. ``workload`` and ``versions`` are free-form and printed in reports.
     ``options`` are those of the engine in its task; ``late`` is the number of elements that it reported as too late.

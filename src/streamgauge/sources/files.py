@@ -197,7 +197,7 @@ class ByteSink:
                     self._take_back(written)
 
     def mark(self) -> Sequence[int] | None:
-        """The file's inode and size in bytes; ``None`` for a pipe or the like."""
+        """The file's inode and size in bytes; ``None`` for a pipe or another stream."""
         status = os.fstat(self._descriptor)
         # A named pipe or a device opens as a file, but cannot be truncated.
         return [status.st_ino, status.st_size] if self._restorable and stat.S_ISREG(status.st_mode) else None

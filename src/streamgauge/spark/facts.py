@@ -186,9 +186,9 @@ class PredicateCounts:
     numeric: tuple[Term, ...]
 
     def look(self, parts: Iterable[pa.Table]) -> Looked:
-        """Look at triples (columns subject, predicate, object) without a Spark job, part by part.
+        """Inspect triples (columns subject, predicate, object) part by part, without a Spark job.
 
-        Whether many repeat is said of the first MOST_COMPARED.
+        Repetitions are counted among the first MOST_COMPARED.
         """
         kinds: dict[Term, str | None] = {}
         compared: list[Hashes] = []

@@ -69,7 +69,7 @@ class AnswerSubscription(Generic[Line]):
         self._answers = answers
 
     def take(self) -> list[Numbered[Line]]:
-        """The items that came since the last take, in order."""
+        """The items since the last take, in order."""
         return self._answers.since(self)
 
     @property

@@ -61,14 +61,14 @@ class Place(Protocol[Sent]):
 
     @property
     def over(self) -> End | None:
-        """Why the sequence has ended, ``None`` while it goes on."""
+        """Why the sequence has ended; ``None`` if it has not."""
 
     @property
     def missed(self) -> int:
         """The number of items after its place that have been discarded."""
 
     def take(self) -> Sequence[Sent]:
-        """The items that came since the last take, in order."""
+        """The items since the last take, in order."""
 
     def before(self, sent: Sent) -> int:
         """The place just before an item that was taken."""
@@ -181,7 +181,7 @@ class Fanout(Generic[Sent]):
 
     @property
     def over(self) -> End | None:
-        """Why the sequence has ended, ``None`` while it goes on."""
+        """Why the sequence has ended; ``None`` if it has not."""
         return self._place.over
 
     def close_if_empty(self) -> None:

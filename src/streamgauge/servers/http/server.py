@@ -105,7 +105,7 @@ GIVE_BACK_TICKS: Final = 30
 
 
 class Serving(uvicorn.Server):
-    """A server that calls ``leave`` as soon as it is told to stop, so that endless responses end.
+    """A server that calls ``leave`` as soon as it has to stop, so that endless responses end.
 
     ``say`` receives each address that is served, ``connections`` is their maximum number, ``settings`` are further
     settings of uvicorn. SIGHUP calls ``reload`` in a separate thread. A process that exists for this server

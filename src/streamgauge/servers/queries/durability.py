@@ -60,7 +60,7 @@ class NotDurableError(RuntimeError):
 
 
 def _digest(triples: Sequence[Triple]) -> str:
-    """The name of triples on the disk: queries beside the same ones share it."""
+    """The name of triples on the disk, shared by the queries that use the same ones."""
     return sha256("\n".join(map(" ".join, triples)).encode()).hexdigest()
 
 
@@ -191,7 +191,7 @@ class ServiceJournal:
     def keep_query(
         self, running: RegisteredQuery, request: QueryRegistration, owner: str, shared: Sequence[Triple]
     ) -> int:
-        """A query was registered beside shared data, which stay as they were for it; the ticket to wait for."""
+        """Record a query and the shared data of that moment, which it keeps; returns the ticket to wait for."""
         with self._changed:
             registration = {name: value for name, value in asdict(request).items() if value is not None}
             if isinstance(request.semantics, Semantics):
@@ -213,7 +213,7 @@ class ServiceJournal:
             return self._noticed()
 
     def shared(self, query: str) -> list[Triple]:
-        """The shared data beside which a query was registered."""
+        """The shared data with which a query was registered."""
         return [(s, p, o) for s, p, o in self.state.records("beside").get(self._beside[query], ())]
 
     def restore(self, running: RegisteredQuery, start: int) -> Resumption:
@@ -258,7 +258,7 @@ class ServiceJournal:
                 self.note("key", self._keys.popleft(), None)
 
     def known_keys(self) -> list[tuple[RetryKey, int, int]]:
-        """The keys of publications, with what these came to; before anything is written."""
+        """The keys of publications, with their results; before anything is written."""
         kept = sorted(self.state.records("key").items())
         return [(RetryKey(owner, name, digest), items, readers) for _, (owner, name, digest, items, readers) in kept]
 
@@ -329,7 +329,7 @@ class ServiceJournal:
             return noted, self._tickets, progress
 
     def _waited(self) -> dict[str, int]:
-        """How far queries have come, when something was noted, they have come further, or at the end."""
+        """The queries' progress, if something was noted or they have progressed, and at the end."""
         while True:
             # Only if answers lag behind items is there progress to look for without an event.
             behind = self._answered["item"] < self.state.next - 1
@@ -362,7 +362,7 @@ class ServiceJournal:
 
 
 def _answered(progress: Mapping[str, int]) -> dict[str, Any]:
-    """The record of how far queries have come: the item that all have answered, and the last of those further on."""
+    """The record of the queries' progress: the last item that all have answered, and the last ones of those ahead."""
     # A worked example: three queries have answered up to the items 90, 90 and 95. The record is 90, and 95 for the
     # third: one number for nearly all queries instead of one each.
     item = min(progress.values(), default=-1)

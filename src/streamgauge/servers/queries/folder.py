@@ -30,7 +30,7 @@ Signature: TypeAlias = tuple[tuple[str, int, int, int] | None, ...]
 
 @dataclass(frozen=True, slots=True)
 class QueryFile:
-    """A query as its file and the options beside it have it: where its answers go, and the other files it reads."""
+    """A query from its file and the options file beside it: where its answers go, and the other files it reads."""
 
     registration: QueryRegistration
     sinks: tuple[str, ...] = ()

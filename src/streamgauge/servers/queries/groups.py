@@ -137,7 +137,7 @@ class Resumption:
 
 
 class Progress(NamedTuple):
-    """How far a group has come: the place of its next item, and counts of the elements before it.
+    """A group's progress: the place of its next item, and counts of the elements before it.
 
     ``greatest`` is the greatest time of an element (ms).
     """
@@ -307,7 +307,7 @@ class EvaluationGroup:
 
     @property
     def late(self) -> int:
-        """How many elements came too late to count."""
+        """The number of elements that were too late to count."""
         return self.progress.out_of_order + (0 if self.session is None else self.session.late - self._late)
 
     @property

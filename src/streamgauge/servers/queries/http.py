@@ -467,7 +467,7 @@ def _json(body: str) -> Any:
 
 
 def _options(request: Request) -> dict[str, Any]:
-    """Parameters beside a query's text: ``?semantics=`` and the like."""
+    """Parameters besides a query's text, such as ``?semantics=``."""
     known = ("dialect", "semantics", "engine", "advance")
     if unknown := set(request.query_params) - {*known, "access_token"}:
         raise RequestError(f"unknown: {', '.join(sorted(unknown))}: beside a query's text there are {', '.join(known)}")

@@ -73,7 +73,7 @@ class RegisteredQuery:
         return evaluation is not None
 
     def take(self, answer: Answer, line: bytes) -> None:
-        """An answer has come."""
+        """Take an answer."""
         self.answers.add(line, len(line))
         self.hand_on(answer)
 

@@ -113,7 +113,7 @@ class Queries:
             self._understood(request)
 
     def _understood(self, request: QueryRegistration) -> tuple[str, ContinuousQuery, Semantics, list[Triple]]:
-        """The engine, the query beside its static data, its semantics, and the shared data among the former."""
+        """The engine, the query with its static data, its semantics, and the shared ones of these data."""
         if request.engine is not None and request.engine not in self.engines:
             raise RequestError(f"engine is {request.engine!r}: there is {', '.join(self.engines)}")
         engine = request.engine or self.engines[0]
@@ -261,7 +261,7 @@ class Queries:
             return self._catalogue.queries
 
     def streams(self) -> dict[str, int]:
-        """Every stream that is read, written or was published on: its IRI and how many elements came."""
+        """The streams that are read, written or were published on: the number of elements received by IRI."""
         with self._lock:
             return {name: self._counts.get(name, 0) for name in sorted(self._catalogue.streams | self._counts.keys())}
 

@@ -89,7 +89,7 @@ def resumed_worker(
 
 
 def replay(history: Iterable[tuple[int, KeptItem]], workers: Sequence[ResumedWorker]) -> None:
-    """Give workers all that was kept, and let them go on."""
+    """Give workers everything that was stored, and let them continue."""
     for number, kept in history:
         for worker in workers:
             worker.take(number, kept)

@@ -88,7 +88,7 @@ class EngineSession:
 
     @property
     def late(self) -> int:
-        """How many elements came too late to count."""
+        """The number of elements that were too late to count."""
         return self._after_told + int(getattr(self._session, "late", 0))
 
     @property
@@ -104,7 +104,7 @@ class EngineSession:
         return None if emit is None else next((at for at, own in enumerate(self._emits) if own is emit), None)
 
     def push(self, element: StreamElement) -> None:
-        """An element has come."""
+        """Take an element."""
         # An advance promised that nothing up to this time follows; reports up to it may have been sent.
         if self._told is not None and element.time <= self._told:
             self._after_told += 1
@@ -113,7 +113,7 @@ class EngineSession:
         (self._session or self._begin(element.time)).push(element)
 
     def take(self, item: "Taken") -> None:
-        """An element or advance has come, or elements in columns, which are taken so where the engine can."""
+        """Take an element, an advance, or elements in columns, which stay columns if the engine can read them."""
         if isinstance(item, Advance):
             self.advance(item.time)
         elif isinstance(item, StreamElement):

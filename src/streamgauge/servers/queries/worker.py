@@ -251,7 +251,7 @@ class QueryWorker:
         self.put([(number, advance)])
 
     def wall_advance(self, now: int) -> Advance:
-        """How far time has come for the queries when it is ``now`` (ms) by the wall clock."""
+        """The time (ms) that the queries have reached when the wall clock shows ``now`` (ms)."""
         # Elements of this very millisecond may still come, and late ones within the bound.
         return Advance(now - (self.question.semantics.lateness or 0) - 1)
 

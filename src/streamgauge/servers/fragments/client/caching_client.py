@@ -51,7 +51,7 @@ SET_BACK: Final = 2 * SECOND
 
 @dataclass(slots=True)
 class ServerClock:
-    """The clock of one server. All times in ms; the own clock must not be set while this is used.
+    """The clock of one server. All times in ms; our clock must not be set while this is used.
 
     A response shows a time of the server's clock that was read between the request and the response. So the offset (the
     server's time minus the own) lies between that time minus the own time of the response and that time minus the own
@@ -72,7 +72,7 @@ class ServerClock:
     _last: int | None = None
 
     def seen(self, shown: ShownTime, sent: int, came: int) -> None:
-        """Note an exchange, ``sent`` and ``came`` at these own times (rounded down), whose response showed a time.
+        """Note an exchange whose response showed a time; ``sent`` and ``came`` are by our clock, rounded down.
 
         An exchange that contradicts the earlier ones means that a clock was set, and replaces them.
         """
@@ -99,22 +99,22 @@ class ServerClock:
         return (self._low + self._high) / 2 if self.known else 0.0
 
     def uncertainty(self, own: int) -> float:
-        """The maximum error (ms) of the estimate at an own time; infinite if unknown."""
+        """The maximum error (ms) of the estimate at a time of our clock; infinite if unknown."""
         return (self._high - self._low) / 2 + self._drift(own)
 
     def time(self, own: int) -> int:
-        """The estimated server time at an own time; never earlier than the last result."""
+        """The estimated server time at a time of our clock; never earlier than the last result."""
         now = int(own + self.ahead)
         # The estimate may shrink when an exchange narrows it; facts that have ended must not hold again.
         self._last = now if self._last is None else max(now, self._last)
         return self._last
 
     def reached(self, time: int) -> int:
-        """The estimated own time at which the server's clock shows ``time``, rounded up."""
+        """The estimated time of our clock at which the server's shows ``time``, rounded up."""
         return -int(-(time - self.ahead) // 1)
 
     def surely(self, time: int) -> int:
-        """The own time from which the server's clock certainly shows ``time`` or later, however it drifts.
+        """The time of our clock from which the server's certainly shows ``time`` or later, whatever its drift.
 
         Rounded up.
         """
@@ -306,9 +306,9 @@ class CachingHttpClient:
         return self.clock() if self.same_clock else self.server_clock(address).time(self.clock())
 
     def due(self, address: str, time: int, pushes: bool) -> int:
-        """The own time (ms) at which to poll for a time of an address's server.
+        """The time (ms, our clock) at which to poll for a time of an address's server.
 
-        If the source ``pushes`` its changes, that is the estimated own time of it. Otherwise it is when a response is
+        If the source ``pushes`` its changes, that is the estimate for this time. Otherwise it is when a response is
         certain to show the time in its Date, which has whole seconds.
         """
         shown = time if pushes else -(-time // SECOND) * SECOND

@@ -185,7 +185,7 @@ class HttpRequest:
 
 @dataclass(frozen=True, slots=True)
 class HttpAnswer:
-    """A response; ``address`` is the one after redirects, ``sent`` and ``came`` are times of the own clock (ms)."""
+    """A response; ``address`` is the one after redirects, ``sent`` and ``came`` are times of our clock (ms)."""
 
     address: str
     status: int

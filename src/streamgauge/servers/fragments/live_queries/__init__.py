@@ -384,7 +384,7 @@ class PollResult:
     """The answer's rows with multiplicities, ordered if the query is, at ``instant`` (server's time, ms).
 
     ``due`` is when a fact that the answer depends on next begins or ends, ``until`` when a response becomes stale; both
-    in ms of the own clock, ``None`` if unknown. ``lapsed``: all facts have ended, and the source has not renewed them.
+    in ms of our clock, ``None`` if unknown. ``lapsed``: all facts have ended, and the source has not renewed them.
     """
 
     bag: Bag
@@ -402,7 +402,7 @@ class LivePlan(Protocol):
 
 
 def first_of(sources: Sequence[LinkedDataSource], times: Sequence[int | None], web: CachingHttpClient) -> int | None:
-    """The earliest of the sources' times (ms, of each source's clock), in the own clock (``CachingHttpClient.due``)."""
+    """The earliest of the sources' times (ms, of each source's clock), by our clock (``CachingHttpClient.due``)."""
     firsts = [
         web.due(source.address, time, getattr(source, "pushes", False))
         for source, time in zip(sources, times, strict=True)

@@ -42,7 +42,7 @@ class Failed:
 class Fresh:
     """A poll succeeded: the server's time (ms) of the answer, and the time of the next poll (own clock, ms).
 
-    ``late`` is the delay (ms) of its start behind schedule, by the own clock.
+    ``late`` is the delay (ms) of its start behind schedule, by our clock.
     """
 
     instant: int

@@ -204,7 +204,7 @@ class MountedHandler(Protocol):
     """Handler of requests to a data set that are not for a page: writes, events, changes."""
 
     def takes(self, method: str, query: bytes, headers: Headers) -> bool:
-        """Whether it handles such a request."""
+        """Whether it handles this request."""
 
     async def __call__(self, dataset: DataSet, scope: Scope, receive: Receive) -> Reply | Events:
         """The reply to the request."""
