@@ -35,6 +35,7 @@ from streamgauge.formats.streams.format import Format
 from streamgauge.formats.streams.marks import LineMark
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
+from streamgauge.model.phrases import counted
 from streamgauge.sources.contract import Address, Delivery, Position, Sink, Source, SourceError, read_options
 from streamgauge.sources.decoders import ReadingOptions, RefusalReport, Refusals
 from streamgauge.sources.tail import HEAD_BYTES, FileHead, FilePlace, FollowedFile, after, first_value
@@ -134,6 +135,12 @@ class FileSource(ByteSource):
                 yield item
             elif passed < count and not isinstance(item, StreamElement | Advance):
                 yield item.part(passed, count)
+        # Silence would pass over what is appended, until the file has as many elements as before.
+        if origin.items < origin.passed and not self._closing.is_set():
+            raise SourceError(
+                f"{self._address.text}: {counted(origin.passed, 'element')} of it had been read, and it has "
+                f"{origin.items:,} now: put back the file as it was, or begin with a new state"
+            )
 
     def hold(self, *, apart: bool = True) -> bool:
         """Note that places must be resumable; a file needs no acknowledgement."""
@@ -147,10 +154,10 @@ class FileSource(ByteSource):
         return ItemPlace(origin.place, origin.form, origin.state, max(origin.items, origin.passed))
 
     def position(self, place: "ItemPlace") -> Position | None:
-        """The place as JSON: head of the file, offset, format, state of its reader, and items since."""
-        (head, offset), form, state, items = place
-        head_text = head.data.decode("latin-1")
-        return {"head": head_text, "offset": offset, "form": form, "state": state, "items": items}
+        """The place as JSON: the file's bytes and offsets, its format, the state of its reader, and items since."""
+        (head, offset, end, last), form, state, items = place
+        read = {"head": head.data.decode("latin-1"), "offset": offset, "end": end, "last": last.decode("latin-1")}
+        return {**read, "form": form, "state": state, "items": items}
 
     def settle(self, place: object) -> None:
         """Do nothing, as a file needs no acknowledgement."""
@@ -236,11 +243,14 @@ def open_source(address: Address, reading: Reading | None, form: str | None) -> 
 
 def resume_source(address: Address, reading: Reading | None, form: str | None, position: Position) -> Source:
     """A file from a position on; SourceError if it is not followed and has been replaced."""
-    place = FilePlace(FileHead(position["head"].encode("latin-1")), position["offset"])
-    # Earlier versions kept neither format nor state.
-    state, named = position.get("state", {}), position.get("form")
+    # Earlier versions kept neither last bytes nor format nor state.
+    last, state, named = position.get("last", ""), position.get("state", {}), position.get("form")
+    head = FileHead(position["head"].encode("latin-1"))
+    place = FilePlace(head, position["offset"], position.get("end", 0), last.encode("latin-1"))
     origin = FileOrigin(place, passed=position["items"], form=named, state=state)
-    if not read_options(FileOptions, address).follow and _head(Path(address.path), len(place.head.data)) != place.head:
+    path, follow = Path(address.path), read_options(FileOptions, address).follow
+    # A file that is not there is refused when it is opened.
+    if not follow and path.exists() and _head(path, len(place.head.data)) != place.head:
         raise SourceError(
             f"{address.text}: this is not the file that was read before: name that one, or begin with a new state"
         )
@@ -311,7 +321,8 @@ def _followed(
             origin.begin(file.place, file.files, {})
         # This waits, as a log that is followed may be empty at first.
         head = first_value(file.take) if len(claimants) > 1 else b""
-        origin.place = FilePlace(file.place.head, origin.place.offset)
+        if head:
+            origin.place = file.place._replace(offset=origin.place.offset)
         form = format_by_bytes(claimants, head, reading)
         if form.follow is None:
             raise FormatError(f"{path}: {form.name} {_NOT_FOLLOWED}")
@@ -336,14 +347,14 @@ def _take(file: FollowedFile, origin: FileOrigin, mark: LineMark | None, size: i
     here = mark.here() if mark is not None and origin.items >= origin.passed else None
     # Held lines may begin in the file before; that place stays.
     if here is not None and (offset := file.place.offset - here.held) >= 0:
-        origin.begin(FilePlace(file.place.head, offset), file.files, here.state)
+        origin.begin(file.place._replace(offset=offset), file.files, here.state)
     if mark is not None:
         file.rotates = is_ascii_based(mark.charset)
     data = file.take(size)
     if here is not None and not here.held and origin.files != file.files:
-        origin.begin(FilePlace(file.place.head, 0), file.files, here.state)
+        origin.begin(file.place._replace(offset=0), file.files, here.state)
     elif origin.files == file.files:
-        origin.place = FilePlace(file.place.head, origin.place.offset)
+        origin.place = file.place._replace(offset=origin.place.offset)
     return data
 
 

@@ -69,20 +69,22 @@ class FileHead(NamedTuple):
 
     data: bytes
 
-    def longer(self, data: bytes) -> "FileHead":
-        """The head with the bytes that follow it, up to HEAD_BYTES."""
-        return FileHead((self.data + data)[:HEAD_BYTES])
-
     def begins(self, file: IO[bytes]) -> bool:
         """Whether a file begins with these bytes, which are consumed."""
         return _exactly(file, len(self.data)) == self.data
 
 
+LAST_BYTES: Final = 64
+"""Number of bytes read last by which a file is recognised: one that was truncated and written anew has others."""
+
+
 class FilePlace(NamedTuple):
-    """A file, and the offset of the next byte."""
+    """A file, and the offset of the next byte; it was read up to byte ``end``, before which the ``last`` ones are."""
 
     head: FileHead
     offset: int
+    end: int = 0
+    last: bytes = b""
 
 
 class FollowedFile:
@@ -127,7 +129,7 @@ class FollowedFile:
     @property
     def place(self) -> "FilePlace":
         """The current file, and the start of its incomplete line."""
-        return FilePlace(self._head, self._line)
+        return FilePlace(self._head, self._line, self._offset, self._tail[-LAST_BYTES:])
 
     def begin_at(self, place: "FilePlace") -> bool:
         """Continue at a place of a file, whatever its name is now; false, starting at the beginning, if it is gone."""
@@ -142,7 +144,10 @@ class FollowedFile:
         return False
 
     def _begin(self, file: IO[bytes], place: "FilePlace") -> bool:
-        """Read a file, whose head has been read, from a place on; false if it is shorter."""
+        """Read a file, whose head has been read, from a place on; false if it is shorter or has other bytes there."""
+        file.seek(max(0, place.end - len(place.last)))
+        if _exactly(file, len(place.last)) != place.last:
+            return False
         # Read the tail again, by which later rotations of the file are recognised.
         begin = file.seek(max(0, place.offset - TAIL))
         tail = _exactly(file, place.offset - begin)
@@ -150,12 +155,13 @@ class FollowedFile:
             return False
         self._file.close()
         self._file, self._offset, self._tail = file, place.offset, tail
-        # The bytes behind the offset are read again, which adds them to the head.
-        self._head, self._line = FileHead(place.head.data[: place.offset]), place.offset
+        self._head, self._line = place.head, place.offset
         return True
 
     def _read(self, data: bytes) -> bytes:
-        self._head = self._head.longer(data) if self._offset < HEAD_BYTES else self._head
+        if self._offset < HEAD_BYTES:
+            # Behind a place in the head, its bytes are read again.
+            self._head = FileHead((self._head.data[: self._offset] + data)[:HEAD_BYTES])
         if newline := data.rfind(b"\n") + 1:
             self._line = self._offset + newline
         self._offset += len(data)

@@ -110,7 +110,8 @@ class WatchState:
             query_records = Change({("query", name): text for name, text in current.items()})
             self.session.write(query_records, ItemColumns.of(()), {})
         elif kept != current:
-            raise WatchError(f"{folder} is the state of another query: name another folder, or use the same query")
+            whose = "a service" if any(isinstance(record, dict) for record in kept.values()) else "another query"
+            raise WatchError(f"{folder} is the state of {whose}: name another folder, or use the same query")
 
 
 @contextmanager
@@ -198,6 +199,7 @@ class DurableWatch(Watch[Any]):
         # Sources that an earlier process has read: the first item of each shows whether something is missing in
         # between.
         self._unseen = {at for at, feed in enumerate(feeds) if feed.key in state.sources}
+        self._tell_new_sources()
         self._settling: Change | None = None
         self._committed, self._together = monotonic(), FEW
         self._restore()
@@ -393,6 +395,13 @@ class DurableWatch(Watch[Any]):
         self._commit()
         self._halfway = False
 
+    def _tell_new_sources(self) -> None:
+        """Note which sources are read from their beginning although others were read before, as under another name."""
+        new = [feed.key for feed in self._feeds if feed.key not in self._state.sources]
+        if new and self._state.sources:
+            others = ", ".join(sorted(self._state.sources))
+            self._note(f"{', '.join(new)}: read from the beginning, as what this state has read is {others}")
+
     def _tell_gap(self, source: int, time: int) -> None:
         """Note what may be missing before the first item of a source that an earlier process read."""
         if source not in self._unseen:
@@ -401,8 +410,11 @@ class DurableWatch(Watch[Any]):
         feed = self._feeds[source]
         goes_on = feed.resumable is not None and self._state.after(feed.key) is not None
         why = feed.resumable.lost if goes_on and feed.resumable is not None else UNREAD
-        if why:
-            gap = Gap(feed.key, self._state.sources[feed.key]["time"], time, why, self._last_number)
+        before = self._state.sources[feed.key]["time"]
+        late = max(query.semantics.lateness or 0 for query in self.asked)
+        # A source whose time goes back further than elements may be late has begun again, as a list of elements does.
+        if why and (goes_on or before is None or time >= before - late):
+            gap = Gap(feed.key, before if before is None else min(before, time), time, why, self._last_number)
             self.gaps.append(gap)
             self._gap_record = self._gaps.note(gap)
             self._note(str(gap))

@@ -7,6 +7,7 @@ from typing import Any, Final, NamedTuple, TypeAlias
 
 import msgspec
 
+from streamgauge.model.mistake import obstacle
 from streamgauge.servers.durability import PRIVATE_FOLDER, Inspection
 from streamgauge.servers.durable.segments import SegmentExtent
 from streamgauge.servers.sealed.copies import verify_copy
@@ -78,7 +79,8 @@ class SessionJournal(SealedDatabase):
             # Streams and answers may be private; the usual umask would let everybody read them.
             folder.mkdir(mode=PRIVATE_FOLDER, parents=True, exist_ok=True)
         except OSError as error:
-            raise JournalError(f"{folder}: no state can be kept here: {error.strerror}") from error
+            why = "it is a file: name a folder" if folder.is_file() else obstacle(error)
+            raise JournalError(f"{folder}: no state can be kept here: {why}") from error
         super().__init__(folder / FILE)
 
     def records(self, kind: str) -> dict[str, Any]:

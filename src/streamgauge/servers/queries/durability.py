@@ -82,6 +82,9 @@ class ServiceJournal:
 
     def __init__(self, folder: Path, clock: Callable[[], float]) -> None:
         self.state = SessionState(folder)
+        if any(isinstance(record, list) for record in self.state.records("query").values()):
+            self.state.close()
+            raise JournalError(f"{folder} is the state of a `query` or `watch`: name another folder for the service")
         self.trouble = self.fault = ""
         self._clock, self._written_at, self._wrote_at = clock, clock(), -inf
         # Apart, or each publication would wake all who wait for the disk.

@@ -40,7 +40,10 @@ class SealedDatabase:
 
     def __init__(self, path: Path, *, patience: float = 5.0) -> None:
         self._path = path
-        refuse_vanished(path)
+        try:
+            refuse_vanished(path)
+        except OSError as error:
+            raise JournalError(f"{path}: no journal can be kept here: {obstacle(error)}") from error
         with _log_preserved(path):
             with suppress(OSError):  # SQLite will fail in the same way, and report it
                 # Created by us and not by SQLite, whose files everybody may read under the usual umask.
@@ -74,6 +77,8 @@ class SealedDatabase:
 
     def _unopened(self, error: sqlite3.Error) -> str:
         """Why the file cannot be opened, which SQLite does not report; SQLite's message for other errors."""
+        if getattr(error, "sqlite_errorname", "").startswith(("SQLITE_BUSY", "SQLITE_LOCKED")):
+            return "another process has it open: end that one, or name another folder"
         try:
             # SQLite says "unable to open database file" for every cause; opening it ourselves gives the system's error.
             # "ab" changes nothing.
