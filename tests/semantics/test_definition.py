@@ -13,7 +13,7 @@ from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import CQL, R2S, Changes, Counting, Origin, Report, Semantics
 from streamgauge.oracle.worlds.restatement import computed_columns
 from streamgauge.query import parse_sparql
-from streamgauge.semantics.arrivals import Arrival, origins, triples
+from streamgauge.semantics.arrivals import Arrival, admit, origins, triples
 from streamgauge.semantics.definition import CAME, WENT, expected, selected
 from streamgauge.semantics.profiles import PROFILES, RSPQL
 from streamgauge.semantics.refusal import OutOfOrderError
@@ -51,6 +51,14 @@ def test_windows_that_time_does_not_cut_have_one_origin():
     searched = replace(RSPQL, origin=Origin.SEARCH, t0=3)
     assert origins(searched, (StreamWindow(STREAM, Window(7, 2, "count")),), 5) == (3,)
     assert origins(searched, (StreamWindow(STREAM, Window(2, 2)),), 5) == (3, 4, 5)
+
+
+def test_nothing_is_late_before_the_first_period_has_ended():
+    """Reports at 30, 40, ...: with a bound of 2, time 25 makes nothing due, and time 33 the report at 30."""
+    periodic = replace(RSPQL, report=frozenset({Report.PERIODIC}), period=10, lateness=2)
+    elements = stream("25: a p b. | 18: a p c. | 33: a p d. | 29: a p e. | 30: a p f.")
+    admitted, late = admit(elements, periodic, (StreamWindow(STREAM, Window(10, 10)),), 20)
+    assert ([element.time for element in admitted], [element.time for element in late]) == ([18, 25, 30, 33], [29])
 
 
 def test_time_that_goes_back_without_a_bound_is_bad_input():
