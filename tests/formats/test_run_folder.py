@@ -129,6 +129,15 @@ def test_a_folder_without_times_of_making_is_read(tmp_path):
     assert read_run(tmp_path, parse) == run
 
 
+def test_a_verdict_without_late_windows_is_read(tmp_path):
+    write_run(tmp_path, plain())
+    write_verdict(tmp_path, VERDICT)
+    for part in (tmp_path / "windows.parquet").glob("*.parquet"):
+        pq.write_table(pq.read_table(part).drop_columns(["late"]), part)
+    assert not any(window.late for window in VERDICT.windows)
+    assert read_verdict(tmp_path) == VERDICT
+
+
 def test_a_later_run_replaces_an_earlier_one_and_its_verdict(tmp_path):
     write_run(tmp_path, plain(answers=9))
     write_verdict(tmp_path, VERDICT)

@@ -223,13 +223,13 @@ def read_run(path: str | Path, parse: Parse) -> Run:
 def read_heads(path: str | Path, parse: Parse) -> Run | None:
     """The run in a folder without rows, hand-overs and samples, but with a head per answer; RunError.
 
-    ``None`` for folders of other programs whose rows cannot be assigned to answers by position: use ``read_run``.
+    ``None`` for older folders, whose rows cannot be assigned to answers by position: use ``read_run``.
     """
     root = Path(path)
     data = read_json(root / "run.json", FORMAT, VERSION)
     try:
         static = tables.static(root) if (root / "static.parquet").exists() else ()
-        heads = RecordForm(tables.ANSWERS, partial(tables.head_answers, root), tables.OPTIONAL)
+        heads = RecordForm(tables.ANSWERS, partial(tables.head_answers, root), tables.LATER)
         answers = read_records(root / "answers.parquet", heads) if tables.are_numbered(root) else None
         tables.check(root / "rows.parquet")
         _check_parts(root, data)

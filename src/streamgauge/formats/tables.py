@@ -40,8 +40,8 @@ ANSWERS = pa.schema(
         ("made", pa.int64()),
     ]
 )
-OPTIONAL = ("made",)
-"""Columns of answers that a folder may lack."""
+LATER = ("made",)
+"""Columns of answers that older folders lack."""
 
 ROWS = pa.schema(
     [
@@ -54,14 +54,18 @@ ROWS = pa.schema(
 _KINDS = {int: pa.int64(), float: pa.float64(), str: pa.string(), bool: pa.bool_()}
 
 
-def schema_of(record: type[Any]) -> pa.Schema:
+def schema_of(record: type[Any], later: Collection[str] = ()) -> pa.Schema:
     """The columns of a record's type, one per field in its order.
 
-    ``X | None`` may be null, ``tuple[X, ...]`` is a list, ``tuple[X, X]`` one of that length.
+    ``X | None`` may be null, ``tuple[X, ...]`` is a list, ``tuple[X, X]`` one of that length; ``later`` columns, which
+    older files lack, may be null too.
     """
     hints = get_type_hints(record)
     return pa.schema(
-        [pa.field(name, _kind(hint), nullable=type(None) in get_args(hint)) for name, hint in hints.items()]
+        [
+            pa.field(name, _kind(hint), nullable=name in later or type(None) in get_args(hint))
+            for name, hint in hints.items()
+        ]
     )
 
 
@@ -174,7 +178,7 @@ def head_answers(root: Path, table: pa.Table) -> tuple[Answer, ...]:
 
 
 def _heads(root: Path) -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = read(root / "answers.parquet", ANSWERS, OPTIONAL).to_pylist()
+    rows: list[dict[str, Any]] = read(root / "answers.parquet", ANSWERS, LATER).to_pylist()
     if any(after["report"] <= before["report"] for before, after in pairwise(rows)):
         raise TableError(f"{root / 'answers.parquet'}: column report must grow from row to row")
     return rows

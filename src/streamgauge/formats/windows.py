@@ -10,7 +10,10 @@ from streamgauge.formats import tables
 from streamgauge.formats.paged import RecordForm, gathered
 from streamgauge.model.verdict import WindowVerdict
 
-WINDOWS = tables.schema_of(WindowVerdict)
+_LATER = ("late",)
+"""Columns that folders of earlier versions lack."""
+
+WINDOWS = tables.schema_of(WindowVerdict, _LATER)
 """The columns of windows.parquet, one row per window verdict, named like its fields."""
 
 
@@ -29,6 +32,8 @@ def _values(field: pa.Field, column: pa.ChunkedArray) -> Sequence[Any]:
     if pa.types.is_list(field.type):
         return _bags(column)
     values: list[Any] = column.to_pylist()
+    if field.name in _LATER:
+        return [bool(value) for value in values]
     return [pair and tuple(pair) for pair in values] if pa.types.is_fixed_size_list(field.type) else values
 
 
@@ -41,7 +46,7 @@ def _bags(column: pa.ChunkedArray) -> list[Sequence[Any]]:
     return bags
 
 
-WINDOW_FORM: Final = RecordForm(WINDOWS, window_verdicts)
+WINDOW_FORM: Final = RecordForm(WINDOWS, window_verdicts, _LATER)
 
 
 def gathered_windows(windows: Iterable[WindowVerdict]) -> Sequence[WindowVerdict]:

@@ -61,9 +61,12 @@ class Trial:
         """The fields, by their keys in an experiment file, in which a recorded run differs from this trial."""
         # The number of triples is a result, and does not identify a trial.
         before = {name: value for name, value in kept.workload.items() if name != "triples"}
+        now = dict(self.workload)
+        if "content" not in before:  # recorded by a version that identified files by their paths only
+            now.pop("content", None)
         same_static = self.static or kept.query.static == self.query.query.static
         same = {
-            "workload": before == dict(self.workload),
+            "workload": before == now,
             "query": kept.query_text == self.query.text and same_static,
             # The t0 of a recorded run is a result: a searched or moved one.
             "semantics": replace(kept.semantics, t0=self.semantics.t0) == self.semantics,
