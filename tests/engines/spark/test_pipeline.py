@@ -17,7 +17,7 @@ from streamgauge.engines.spark.element_log import Landing
 from streamgauge.engines.spark.evaluation import ReportRows
 from streamgauge.engines.spark.pipeline import LATE_WORKER, CheckpointError, Job, MessageSink, _answered, run
 from streamgauge.engines.spark.state import State
-from streamgauge.formats.run import read_run
+from streamgauge.formats.run import RunError, read_run
 from streamgauge.formats.streams import jsonl, write_stream
 from streamgauge.model.semantics import Origin, Semantics
 from streamgauge.model.verdict import Judgement
@@ -164,6 +164,14 @@ def test_files_whose_sequence_numbers_overlap_are_named(spark, tmp_path):
     write_stream(stream("0: a p b. | 5: b p c."), tmp_path / "stream" / "009.parquet")
     with pytest.raises(OutOfOrderError, match=r"009\.parquet: sequence 0 comes after 0 of .*000\.parquet"):
         run(spark, job(tmp_path), lambda _done: None)
+
+
+def test_a_checkpoint_of_another_version_is_refused(tmp_path):
+    pipeline.claim(job(tmp_path))
+    file = tmp_path / "checkpoint" / "job.json"
+    file.write_text(file.read_text().replace(f'"version": {pipeline.VERSION}', '"version": 3'))
+    with pytest.raises(RunError, match=r"job\.json: field version is 3: this release reads version 4"):
+        pipeline.claim(job(tmp_path))
 
 
 def test_a_checkpoint_of_another_query_is_named(spark, tmp_path):

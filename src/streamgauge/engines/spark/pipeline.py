@@ -208,7 +208,7 @@ def _rows(reports: Sequence[ReportRows], first: int) -> pa.Table:
 ANY_ORDER = Reading(lateness=1 << 62)
 """The reading of logged sources: batches decide about lateness, so the reader accepts any order."""
 
-VERSION = 3
+VERSION = 4
 """The version of the checkpoint's format."""
 
 MICRO_BATCHES, REAL_TIME = "micro-batches", "real-time"
