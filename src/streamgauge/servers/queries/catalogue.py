@@ -24,7 +24,7 @@ class ConflictError(ValueError):
 
 
 class QueryCatalogue:
-    """Queries in the order of their registration, not thread-safe; ``owners`` has the identities that registered them.
+    """Queries by name, not thread-safe; ``owners`` has the identities that registered them.
 
     ``since`` are their starts, monotonic seconds.
     """
@@ -48,7 +48,7 @@ class QueryCatalogue:
 
     @property
     def queries(self) -> list[RegisteredQuery]:
-        """All queries."""
+        """All queries, in the order of their registration."""
         return list(self._running.values())
 
     @property
@@ -68,7 +68,7 @@ class QueryCatalogue:
             self._writers[running.question.output] = running.name
 
     def remove(self, running: RegisteredQuery) -> None:
-        """Remove a query."""
+        """Remove a query, which then neither reads nor writes streams."""
         del self._running[running.name], self.since[running.name]
         self.owners.pop(running.name, None)
         self._readers.clear()

@@ -214,7 +214,7 @@ class Deliveries:
         return list(self._running.values())
 
     def close(self) -> None:
-        """End all deliveries."""
+        """End all deliveries to sinks."""
         deliveries = self.status()
         self._running.clear()
         # All are told before any is waited for: together they have `LEAVE_S`.

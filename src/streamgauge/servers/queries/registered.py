@@ -73,7 +73,7 @@ class RegisteredQuery:
         return evaluation is not None
 
     def take(self, answer: Answer, line: bytes) -> None:
-        """Take an answer."""
+        """Store an answer for subscribers, and pass it on."""
         self.answers.add(line, len(line))
         self.hand_on(answer)
 

@@ -104,7 +104,7 @@ class EngineSession:
         return None if emit is None else next((at for at, own in enumerate(self._emits) if own is emit), None)
 
     def push(self, element: StreamElement) -> None:
-        """Take an element."""
+        """Process an element of the streams."""
         # An advance promised that nothing up to this time follows; reports up to it may have been sent.
         if self._told is not None and element.time <= self._told:
             self._after_told += 1
