@@ -349,10 +349,10 @@ BAD_TABLES = {
     "two time columns": ("time,date\n1,2\n", "p.csv: 2 columns that look like the time"),
     "no cell of time": ("time,b\n,2\n", "p.csv, line 2: no time: column time is empty"),
     "no time in it": ("time,b\n1,2\nsoon,2\n", "p.csv, line 3: 'soon' is not a time"),
-    "too few cells": ("time,b\n1\n", "p.csv, line 2: 1 cells where the header has 2"),
+    "too few cells": ("time,b\n1\n", "p.csv, line 2: 1 cell where the header has 2"),
     "too many cells": ("time,b\n1,2,3\n", "p.csv, line 2: 3 cells where the header has 2"),
     "a name twice": ("time,b,b\n1,2,3\n", "p.csv: two columns are named 'b'"),
-    "a column without a name": ("time,,b\n1,2,3\n", "p.csv: column 2 has no name"),
+    "a column without a name": ("time,,b\n1,2,3\n", "p.csv, line 2: column 2 has no name"),
     "an open quote": ('time,b\n1,"2\n', "p.csv, line 2: not CSV: unexpected end of data"),
 }  # fmt: skip
 

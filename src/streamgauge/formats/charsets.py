@@ -16,8 +16,21 @@ _MARKS: Final = {
 }
 """Byte order marks with Python's charset names; UTF-32's come first, as they begin with those of UTF-16."""
 
-_FIRST_BYTES: Final = frozenset({b"<", *(mark[:1] for mark in _MARKS)})
-"""First bytes of texts that may have a byte order mark or an XML declaration; all others need no check."""
+_BINARY: Final = {
+    b"\x1f\x8b": "gzip data: let its name end in .gz",
+    b"\x28\xb5\x2f\xfd": "Zstandard data: let its name end in .zst",
+    b"BZh": "bzip2 data: let its name end in .bz2",
+    b"\xfd7zXZ\0": "xz data: let its name end in .xz",
+    b"PK\x03\x04": "a zip archive or a spreadsheet: let its name end in .zip, or save the sheet as CSV",
+    b"\xd0\xcf\x11\xe0": "a spreadsheet: save it as CSV",
+    b"PAR1": "Parquet: let its name end in .parquet",
+    b"SQLite format 3\0": "a database of SQLite: export a table as CSV",
+    b"%PDF-": "a PDF",
+}
+"""How other files begin that are handed over as text, and what to do."""
+
+_FIRST_BYTES: Final = frozenset({b"<", *(mark[:1] for mark in (*_MARKS, *_BINARY))})
+"""First bytes of texts that need a look: a byte order mark, an XML declaration, or no text at all."""
 
 _PLAIN: Final = frozenset({"utf-8", "ascii"})
 _DECLARED: Final = re.compile(rb"""^(<\?xml\s[^>]*?)\s+encoding\s*=\s*["']([A-Za-z][A-Za-z0-9._-]*)["']([^>]*\?>)""")
@@ -55,6 +68,8 @@ def in_utf8(file: IO[bytes], charset: str | None = None) -> IO[bytes]:
     head = cast(io.BufferedReader, opened).peek(_BLOCK)
     if charset is None and head[:1] not in _FIRST_BYTES:
         return opened
+    if other := next((about for begin, about in _BINARY.items() if head.startswith(begin)), None):
+        raise CharsetError(f"not text but {other}")
     mark = next((mark for mark in _MARKS if head.startswith(mark)), b"")
     if mark == codecs.BOM_UTF8:
         opened.read(len(mark))
@@ -74,7 +89,7 @@ def charset_of(head: bytes, charset: str | None = None) -> str:
 
 def text_in_utf8(body: bytes, charset: str | None = None) -> bytes:
     """``in_utf8`` for a whole text."""
-    if charset is None and not body.startswith((*_MARKS, b"<?xml")):
+    if charset is None and not body.startswith((*_MARKS, *_BINARY, b"<?xml")):
         return body
     return in_utf8(cast(IO[bytes], io.BufferedReader(io.BytesIO(body))), charset).read()
 

@@ -63,6 +63,9 @@ _MAGNITUDES: Final = {
 _RELATIVE: Final = Decimal("1e9")
 """Numbers below it count from some beginning, as a logger's seconds do."""
 
+_CENTURIES: Final = (10**11, 10**13)
+"""Ms of 1973 to 2286, as which a time in the right unit comes out."""
+
 _UNIT_NAMES: Final = {"s": "seconds", "us": "microseconds", "ns": "nanoseconds"}
 
 
@@ -197,7 +200,7 @@ class Instants:
             raise InstantError(f"{text[:80]} is not a time: it is beyond 64 bits of ms (time_in is {unit})")
         # In Decimal: a double has no exact nanoseconds of today, which need 61 bits.
         whole = int(value.to_integral_value(ROUND_HALF_EVEN))
-        if self._assumed is not None:
+        if self._assumed is not None and not _CENTURIES[0] <= whole < _CENTURIES[1]:
             self._doubt(number, whole, text, place)
         return whole
 
@@ -324,6 +327,7 @@ def from_pattern(text: str, pattern: str) -> datetime:
 
 _FIELDS: Final = {
     **{"yyyy": "%Y", "yy": "%y", "MM": "%m", "M": "%m", "dd": "%d", "d": "%d", "HH": "%H", "H": "%H"},
+    **{"MMM": "%b", "MMMM": "%B", "hh": "%I", "h": "%I", "a": "%p"},  # in English
     **{"mm": "%M", "m": "%M", "ss": "%S", "s": "%S", "X": "%z", "XX": "%z", "XXX": "%z"},
 }
 

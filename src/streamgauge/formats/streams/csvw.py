@@ -3,8 +3,8 @@
 A mapping is a JSON file in W3C's Metadata Vocabulary for Tabular Data (https://www.w3.org/TR/tabular-metadata/), of
 which these keys are read: ``tables`` (by ``url``), ``dialect``, ``tableSchema`` with ``columns``, and of columns,
 schema and table ``aboutUrl``, ``propertyUrl``, ``valueUrl``, ``datatype``, ``lang``, ``null``, ``default``,
-``separator``, ``suppressOutput``, ``virtual``. The table's URL is the IRI of the stream. Any other key that
-would change the meaning is refused by name.
+``separator``, ``required``, ``suppressOutput``, ``virtual``. The table's URL is the IRI of the stream. Any other key
+that would change the meaning is refused by name.
 """
 
 import re
@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 from urllib.parse import quote, urljoin
 
-from streamgauge.formats.bounds import read_json
+from streamgauge.formats.bounds import BoundError, read_json
 from streamgauge.formats.canonical import parse_term, to_term
 from streamgauge.formats.charsets import CharsetError, check_charset
 from streamgauge.formats.documents import FormatError
@@ -22,13 +22,13 @@ from streamgauge.formats.instants import DATES, NUMBERS, InstantError, from_patt
 from streamgauge.formats.json_values import json_path
 from streamgauge.formats.streams.properties import property_iri
 from streamgauge.model.mistake import obstacle
+from streamgauge.model.phrases import offered
 from streamgauge.model.terms import XSD, Term, quoted
 
 _INHERITED: Final = ("aboutUrl", "propertyUrl", "valueUrl", "datatype", "lang", "null", "default", "separator")
-_COLUMN: Final = frozenset({*_INHERITED, "name", "titles", "suppressOutput", "virtual"})
-_IGNORED: Final = frozenset(
-    {"required", "ordered", "textDirection", "tableDirection", "notes", "@id", "@type", "@context"}
-)
+_COLUMN: Final = frozenset({*_INHERITED, "name", "titles", "required", "ordered", "suppressOutput", "virtual"})
+_IGNORED: Final = frozenset({"textDirection", "tableDirection", "notes", "@id", "@type"})
+_CONTEXT: Final = "http://www.w3.org/ns/csvw"
 _SCHEMA: Final = frozenset({*_INHERITED, "columns", "primaryKey", "foreignKeys", "rowTitles"})
 _TABLE: Final = frozenset({*_INHERITED, "url", "tableSchema", "dialect", "transformations"})
 _DIALECT: Final = frozenset(
@@ -36,11 +36,51 @@ _DIALECT: Final = frozenset(
 )
 # Names of datatypes that the vocabulary has beside those of XML Schema (Metadata Vocabulary, 5.11.1).
 _ALIASES: Final = {"number": "double", "datetime": "dateTime", "any": "string", "binary": "base64Binary"}
+_OTHERS: Final = {
+    "xml": "http://www.w3.org/1999/02/22-rdf-syntax-ns#XMLLiteral",
+    "html": "http://www.w3.org/1999/02/22-rdf-syntax-ns#HTML",
+    "json": "http://www.w3.org/ns/csvw#JSON",
+}
 _LEXICAL: Final = {
     "integer": re.compile(r"[+-]?\d+", re.ASCII),
     "decimal": re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)", re.ASCII),
     "double": re.compile(r"[+-]?(\d+(\.\d*)?|\.\d+)([eE][+-]?\d+)?|[+-]?INF|NaN", re.ASCII),
 }
+_ZONE: Final = r"(Z|[+-](0\d|1[0-3]):[0-5]\d|[+-]14:00)?"
+_DAYS: Final = r"(0[1-9]|[12]\d|3[01])"
+_MONTHS: Final = r"(0[1-9]|1[0-2])"
+_CLOCK: Final = r"(([01]\d|2[0-3]):[0-5]\d:[0-5]\d(\.\d+)?|24:00:00(\.0+)?)"
+_FORMS: Final = {
+    "time": re.compile(_CLOCK + _ZONE, re.ASCII),
+    "gYear": re.compile(rf"-?([1-9]\d{{3,}}|0\d{{3}}){_ZONE}", re.ASCII),
+    "gYearMonth": re.compile(rf"-?([1-9]\d{{3,}}|0\d{{3}})-{_MONTHS}{_ZONE}", re.ASCII),
+    "gMonth": re.compile(rf"--{_MONTHS}{_ZONE}", re.ASCII),
+    "gDay": re.compile(rf"---{_DAYS}{_ZONE}", re.ASCII),
+    "gMonthDay": re.compile(rf"--{_MONTHS}-{_DAYS}{_ZONE}", re.ASCII),
+    "duration": re.compile(r"-?P(?=.)(\d+Y)?(\d+M)?(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", re.ASCII),
+    "dayTimeDuration": re.compile(r"-?P(?=.)(\d+D)?(T(?=.)(\d+H)?(\d+M)?(\d+(\.\d+)?S)?)?", re.ASCII),
+    "yearMonthDuration": re.compile(r"-?P(?=.)(\d+Y)?(\d+M)?", re.ASCII),
+    "hexBinary": re.compile(r"([0-9a-fA-F]{2})*"),
+    "base64Binary": re.compile(r"([A-Za-z0-9+/] ?){0,}(= ?)?=?"),
+    "language": re.compile(r"[A-Za-z]{1,8}(-[A-Za-z0-9]{1,8})*"),
+}
+"""Lexical forms of datatypes whose cells are taken as written."""
+
+_FREE: Final = ("string", "anyAtomicType", "anyURI", "QName", "normalizedString", "token", "Name", "NMTOKEN")
+_RANGES: Final = {
+    **{
+        name: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+        for name, bits in (("byte", 8), ("short", 16), ("int", 32), ("long", 64))
+    },
+    **{f"unsigned{name}": (0, 2**bits - 1) for name, bits in (("Byte", 8), ("Short", 16), ("Int", 32), ("Long", 64))},
+    "nonNegativeInteger": (0, None),
+    "positiveInteger": (1, None),
+    "nonPositiveInteger": (None, 0),
+    "negativeInteger": (None, -1),
+}
+"""The least and the greatest value of datatypes of whole numbers."""
+
+_KNOWN: Final = frozenset(iri.removeprefix(XSD) for iri in (*NUMBERS, *DATES)) | {"boolean", *_FORMS, *_FREE}
 _ISO: Final = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?(Z|[+-]\d\d:\d\d)?", re.ASCII)
 _DAY: Final = re.compile(r"\d{4}-\d\d-\d\d(Z|[+-]\d\d:\d\d)?", re.ASCII)
 _TRUTH: Final = {text: word for word in ("true", "false") for text in (word, word.title(), word.upper())}
@@ -50,10 +90,14 @@ _VARIABLE: Final = re.compile(r"\{([+#]?)([^{}]+)\}")
 
 @dataclass(frozen=True, slots=True)
 class CsvDialect:
-    """The CSV dialect; ``delimiter`` ``None`` is detected in the header, which follows ``skip`` lines."""
+    """The CSV dialect; ``delimiter`` ``None`` is detected in the header, which follows ``skip`` lines.
+
+    With ``doubled`` a quote in a quoted cell is written twice, else after a backslash.
+    """
 
     delimiter: str | None = None
     quote: str | None = '"'
+    doubled: bool = True
     header: bool = True
     encoding: str | None = None
     skip: int = 0
@@ -84,6 +128,7 @@ class TableColumn:
     null: tuple[str, ...] = ("",)
     default: str = ""
     separator: str | None = None
+    required: bool = False
     virtual: bool = False
 
 
@@ -110,6 +155,8 @@ def read_mapping(
         data = read_json(path.read_bytes())
     except OSError as error:
         raise FormatError(f"{path}: the mapping of columns cannot be read: {obstacle(error)}") from error
+    except BoundError as error:
+        raise FormatError(f"{path}: {error}") from error
     except ValueError as error:
         raise FormatError(f"{path}: not JSON: a mapping of columns is a JSON file (docs/own-data.md)") from error
     try:
@@ -145,14 +192,23 @@ def expand(template: str, values: Mapping[str, str], base: str, prefixes: Mappin
             return quote(text, safe="")
         return ("#" if how == "#" else "") + quote(text, safe="!#$&'()*+,/:;=?@[]%")
 
+    if "{" in (rest := _VARIABLE.sub("", template)) or "}" in rest:
+        raise ValueError(f"{template} is not a template: a brace has no other one")
     return _absolute(_VARIABLE.sub(one, template), base, prefixes)
+
+
+def refuse_missing(columns: Sequence[TableColumn], cells: Mapping[str, object]) -> None:
+    """ValueError for a row in which a required column has no value; ``cells`` are by name."""
+    if missing := next((column.name for column in columns if column.required and not cells[column.name]), None):
+        raise ValueError(f"column {missing} is required, and empty here")
 
 
 def cell_term(text: str, column: TableColumn) -> Term:
     """The literal of a cell; ValueError if its text does not fit the column's datatype."""
-    if column.lang is not None:
-        return f"{quoted(text)}@{column.lang.lower()}"
     kind = column.datatype
+    # A language is inherited from the table by its numbers and dates too, which have none.
+    if column.lang is not None and kind.iri in ("", XSD + "string"):
+        return f"{quoted(text)}@{column.lang.lower()}"
     if not kind.iri:
         return guessed_term(text)
     lexical = _lexical(text, kind)
@@ -200,7 +256,12 @@ def _lexical(text: str, kind: ColumnDatatype) -> str:
         plain = text.replace(kind.group, "") if kind.group else text
         plain = plain if kind.decimal == "." else plain.replace(kind.decimal, ".")
         form = _LEXICAL["double" if name == "float" else name if name in _LEXICAL else "integer"]
-        if not form.fullmatch(plain):
+        least, greatest = _RANGES.get(name, (None, None))
+        if (
+            not form.fullmatch(plain)
+            or (least is not None and int(plain) < least)
+            or (greatest is not None and int(plain) > greatest)
+        ):
             raise ValueError(f"{text[:80]!r} is not a valid {name}")
         return plain
     if kind.iri in DATES:
@@ -213,12 +274,18 @@ def _lexical(text: str, kind: ColumnDatatype) -> str:
         if text not in (yes, no, *(("1", "0") if kind.truth is None else ())):
             raise ValueError(f"{text[:80]!r} is not a boolean: {yes} or {no} is expected")
         return text if kind.truth is None else "true" if text == yes else "false"
+    if name in _FORMS and not _FORMS[name].fullmatch(text):
+        raise ValueError(f"{text[:80]!r} is not a valid {name}")
     return text
 
 
 def _table(data: Any, name: str) -> Mapping[str, Any]:
     """The description of the table with that file name, with the defaults of its table group."""
     _check_object(data, "the mapping")
+    # Its second item may have @language and @base, which would change terms.
+    if data.get("@context", _CONTEXT) not in (_CONTEXT, [_CONTEXT], [_CONTEXT, {}]):
+        raise ValueError(f"@context: {_CONTEXT} alone is supported: write lang, and absolute IRIs in templates")
+    data = {key: value for key, value in data.items() if key != "@context"}
     if "tables" not in data:
         return _checked(data, _TABLE, "the mapping")
     tables = data["tables"] if isinstance(data["tables"], list) else []
@@ -243,10 +310,17 @@ def _mapping(table: Mapping[str, Any], base: str, prefixes: Mapping[str, str], d
         _column({**shared, **_checked(column, _COLUMN, f"column {place}")}, f"column {place}", base, prefixes)
         for place, column in enumerate(described, 1)
     ]
+    names = [column.name for column in columns]
+    if twice := next((name for place, name in enumerate(names) if name in names[:place]), None):
+        raise ValueError(f"two columns have the name {twice!r}: give each its own, titles may be equal")
     return TableMapping(tuple(columns), dialect)
 
 
 def _column(data: Mapping[str, Any], where: str, base: str, prefixes: Mapping[str, str]) -> TableColumn:
+    if _flag(data, "ordered", where):
+        raise ValueError(
+            f"{where}: ordered is not supported: the parts of a cell are objects of their own, in no order"
+        )
     titles = _titles(data.get("titles"))
     name = data.get("name", titles[0] if titles else None)
     if not isinstance(name, str) or not name:
@@ -254,6 +328,8 @@ def _column(data: Mapping[str, Any], where: str, base: str, prefixes: Mapping[st
     texts = {key: data.get(key) for key in ("aboutUrl", "propertyUrl", "valueUrl", "lang", "default", "separator")}
     if wrong := next((key for key, value in texts.items() if not isinstance(value, str | None)), None):
         raise ValueError(f"{where}: {wrong}: expected a string")
+    if texts["lang"] is not None and not _FORMS["language"].fullmatch(texts["lang"]):
+        raise ValueError(f"{where}: lang: {texts['lang']!r} is not a language tag: write de or pt-BR")
     stated = texts["propertyUrl"]
     plain = f"<{base}#{quote(name, safe='')}>"
     predicate = plain if stated is None else expand(stated, {"_name": name}, base, prefixes)
@@ -261,7 +337,7 @@ def _column(data: Mapping[str, Any], where: str, base: str, prefixes: Mapping[st
     return TableColumn(
         name,
         titles or (name,),
-        None if data.get("suppressOutput") else predicate,
+        None if _flag(data, "suppressOutput", where) else predicate,
         _datatype(data["datatype"], where),
         texts["aboutUrl"],
         texts["valueUrl"],
@@ -269,18 +345,24 @@ def _column(data: Mapping[str, Any], where: str, base: str, prefixes: Mapping[st
         tuple(map(str, null)) if isinstance(null, list) else (str(null),),
         texts["default"] or "",
         texts["separator"],
-        bool(data.get("virtual")),
+        _flag(data, "required", where),
+        _flag(data, "virtual", where),
     )
+
+
+def _flag(data: Mapping[str, Any], key: str, where: str, default: bool = False) -> bool:
+    value = data.get(key, default)
+    if not isinstance(value, bool):
+        raise ValueError(f"{where}: {key} is {value!r}: expected true or false")
+    return value
 
 
 def _datatype(datatype_: Any, where: str) -> ColumnDatatype:
     if datatype_ == "":
         return ColumnDatatype("")
     data = {"base": datatype_} if isinstance(datatype_, str) else datatype_
-    _check_object(data, f"{where}: datatype")
-    base = str(data.get("base", "string"))
-    name = _ALIASES.get(base, base)
-    iri = name if ":" in name and not name.startswith("xsd:") else XSD + name.removeprefix("xsd:")
+    data = _checked(data, frozenset({"base", "format"}), f"{where}: datatype", ignored=frozenset())
+    iri = _datatype_iri(str(data.get("base", "string")), where)
     form = data.get("format")
     if iri in NUMBERS:
         numbers = {} if form is None else form
@@ -299,6 +381,18 @@ def _datatype(datatype_: Any, where: str) -> ColumnDatatype:
     return ColumnDatatype(iri, None if form is None else str(form))
 
 
+def _datatype_iri(base: str, where: str) -> str:
+    """The IRI of a datatype, which is one of the vocabulary or an IRI; ValueError."""
+    name = _ALIASES.get(base, base).removeprefix("xsd:")
+    if name in _OTHERS or name in _KNOWN:
+        return _OTHERS.get(name, XSD + name)
+    if ":" not in name:
+        raise ValueError(
+            f"{where}: datatype {base!r} is unknown: {offered(base, sorted({*_KNOWN, *_ALIASES, *_OTHERS}))}"
+        )
+    return name
+
+
 def _dialect(data: Mapping[str, Any]) -> CsvDialect:
     delimiter, sign = data.get("delimiter"), data.get("quoteChar", '"')
     if delimiter is not None and (not isinstance(delimiter, str) or len(delimiter) != 1):
@@ -315,8 +409,9 @@ def _dialect(data: Mapping[str, Any]) -> CsvDialect:
             check_charset(str(encoding))
         except CharsetError as error:
             raise ValueError(f"dialect.encoding: {error}") from error
-    header = bool(data.get("header", True)) and rows == 1
-    return CsvDialect(delimiter, sign, header, encoding and str(encoding), skip)
+    header = _flag(data, "header", "dialect", default=True) and rows == 1
+    doubled = _flag(data, "doubleQuote", "dialect", default=True)
+    return CsvDialect(delimiter, sign, doubled, header, encoding and str(encoding), skip)
 
 
 def _titles(titles: Any) -> tuple[str, ...]:
@@ -326,10 +421,10 @@ def _titles(titles: Any) -> tuple[str, ...]:
     return tuple(map(str, titles)) if isinstance(titles, list) else () if titles is None else (str(titles),)
 
 
-def _checked(data: Any, known: frozenset[str], where: str) -> Mapping[str, Any]:
+def _checked(data: Any, known: frozenset[str], where: str, ignored: frozenset[str] = _IGNORED) -> Mapping[str, Any]:
     """The object without annotations (keys with a colon); ValueError for a key that would change the meaning."""
     _check_object(data, where)
-    unknown = [key for key in data if key not in known | _IGNORED and ":" not in key]
+    unknown = [key for key in data if key not in known | ignored and ":" not in key]
     if unknown:
         raise ValueError(f"{where}: {unknown[0]} is not supported: use {', '.join(sorted(known))}")
     return {key: value for key, value in data.items() if key in known}

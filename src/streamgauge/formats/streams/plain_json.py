@@ -22,6 +22,7 @@ from streamgauge.formats.streams.csvw import (
     guessed_term,
     header_predicate,
     read_mapping,
+    refuse_missing,
 )
 from streamgauge.formats.streams.format import (
     Decode,
@@ -37,6 +38,7 @@ from streamgauge.formats.streams.format import (
     refused,
 )
 from streamgauge.formats.streams.marks import LineMark
+from streamgauge.formats.streams.mixtures import Mixtures
 from streamgauge.formats.streams.observations import instants
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.properties import property_iri
@@ -94,6 +96,7 @@ class JsonRows:
     def __init__(self, reading: Reading, times: Instants) -> None:
         self._reading, self._instants = reading, times
         self._mapping = _mapping(reading)
+        self._mixtures = Mixtures("--json-mapping")
         self._predicates: dict[str, Term] = {}
         self._paths: dict[str, JsonPath] = {}
         self._iterator = None if self._mapping is None else self._mapping.iterator
@@ -140,14 +143,14 @@ class JsonRows:
     ) -> Item:
         time = arrived if arrived is not None else self._time(row, message, where)
         if self._mapping is None or self._mapping.columns is None:
-            triples = list(self._members(row, subject))
+            triples = list(self._members(row, subject, where))
         else:
             triples = list(self._mapped(self._mapping.columns, row, message, subject, count))
         if not triples:
             raise ValueError("it has no members that become triples: an element needs at least one")
         return where, time, tuple(dict.fromkeys(triples))
 
-    def _members(self, data: dict[str, Any], subject: Term) -> Iterator[Triple]:
+    def _members(self, data: dict[str, Any], subject: Term, where: str) -> Iterator[Triple]:
         """The triples of an object without a mapping."""
         inner = 0
         for name, value in data.items():
@@ -158,9 +161,12 @@ class JsonRows:
                     # Numbered by position, so that reading a file twice gives the same labels.
                     node = f"{subject}x{inner}"
                     yield subject, predicate, node
-                    yield from self._members(item, node)
+                    yield from self._members(item, node, where)
                 elif item is not None:
-                    yield subject, predicate, json_term(item)
+                    term = json_term(item)
+                    if (note := self._mixtures.note(name, str(item), term)) is not None:
+                        self._reading.note(f"{where}: {note}")
+                    yield subject, predicate, term
 
     def _predicate(self, name: str) -> Term:
         known = self._predicates.get(name)
@@ -173,6 +179,7 @@ class JsonRows:
     ) -> Iterator[Triple]:
         """The triples of an object by the columns of a mapping."""
         cells = {column.name: self._cells(column, row, message) for column in columns}
+        refuse_missing(columns, cells)
         # A template has one value per column: the first of an array.
         values = {name: _text(cell[0]) if cell else "" for name, cell in cells.items()} | {"_row": str(count)}
         for column in columns:
@@ -187,8 +194,13 @@ class JsonRows:
             return self._expanded(column.value, column, values)
         if isinstance(cell, dict):
             raise ValueError(f"column {column.name}: its value is an object: name a member of it by a path")
+        plain = column.lang is None or isinstance(cell, bool | JsonNumber)
         try:
-            return json_term(cell) if not column.datatype.iri else to_term(parse_term(cell_term(_text(cell), column)))
+            return (
+                json_term(cell)
+                if not column.datatype.iri and plain
+                else to_term(parse_term(cell_term(_text(cell), column)))
+            )
         except ValueError as error:
             raise ValueError(f"column {column.name}: {error}") from error
 

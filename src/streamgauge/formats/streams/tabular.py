@@ -1,7 +1,8 @@
 """CSV and TSV: a row is an element, one of its columns the time (docs/own-data.md; ``csvw`` maps columns)."""
 
 import csv
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+import re
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
 from io import BytesIO
 from itertools import chain
@@ -13,7 +14,15 @@ from streamgauge.formats.charsets import check_charset, in_utf8
 from streamgauge.formats.codings import ENDINGS as CODINGS
 from streamgauge.formats.documents import FormatError, suffix_of
 from streamgauge.formats.instants import DATES, InstantError, Instants, TimeFormError, from_pattern
-from streamgauge.formats.streams.csvw import TableColumn, TableMapping, cell_term, expand, header_columns, read_mapping
+from streamgauge.formats.streams.csvw import (
+    TableColumn,
+    TableMapping,
+    cell_term,
+    expand,
+    header_columns,
+    read_mapping,
+    refuse_missing,
+)
 from streamgauge.formats.streams.format import (
     Decode,
     Format,
@@ -28,12 +37,14 @@ from streamgauge.formats.streams.format import (
     refused,
 )
 from streamgauge.formats.streams.marks import LineMark
+from streamgauge.formats.streams.mixtures import Mixtures
 from streamgauge.formats.streams.observations import instants
 from streamgauge.formats.streams.options import STREAM, TIMES, honoured
 from streamgauge.formats.streams.properties import property_iri
 from streamgauge.formats.streams.sorted_runs import in_order
 from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
+from streamgauge.model.phrases import counted
 from streamgauge.model.terms import XSD, Term
 
 ENDINGS: Final = (".csv", ".tsv", ".tab")
@@ -42,6 +53,8 @@ BESIDE: Final = "-metadata.json"
 
 _TIMES: Final = ("time", "timestamp", "datetime", "date", "resulttime")
 _DELIMITERS: Final = ",;\t|"
+_SEPARATOR: Final = re.compile(r'"?sep=(.)"?[\r\n]*')
+"""The first line by which a file tells Excel its delimiter."""
 
 
 def timed(whole: Whole, reading: Reading, refuse: Refuse) -> Iterator[StreamElement]:
@@ -136,6 +149,7 @@ class Rows:
         # Blank nodes of several files of a folder must differ.
         self._label = label or "".join(sign for sign in Path(place).name if sign.isascii() and sign.isalnum())
         self._line = mapping.dialect.skip
+        self._mixtures = Mixtures("--csv-mapping")
         self._mark, self._count, self._table, self._row_open = reading.mark or LineMark(), 0, _Table(), False
         self._begun = False
         self._mark.open = lambda: self._row_open
@@ -165,15 +179,28 @@ class Rows:
         if before := self._mark.carry("table", lambda: self._begun and [self._count, *self._table]):
             self._count, self._table, self._begun = before[0], _Table(*before[1:]), True
             return self._parsed(self._texts)
-        first = next(self._texts, None)
+        first = self._first()
         if first is None:
             return None
-        self._table = _Table(self._mapping.dialect.delimiter or _delimiter(first, self._place))
+        if not self._table.delimiter:
+            self._table = _Table(_delimiter(first, self._place))
         rows = self._parsed(chain([first], self._texts))
         if self._mapping.dialect.header:
             self._table = self._table._replace(header=next(rows, []))
         self._begun = True
         return rows
+
+    def _first(self) -> str | None:
+        """The header, or the first row of a table without: the first line that is neither blank nor ``sep=;``."""
+        stated = self._mapping.dialect.delimiter
+        self._table = _Table(stated or "")
+        for text in self._texts:
+            separator = _SEPARATOR.fullmatch(text) if stated is None else None
+            if separator is not None:
+                self._table = _Table(separator[1])
+            elif text.strip():
+                return text
+        return None
 
     def _decoded(self, lines: Iterable[tuple[int, bytes]]) -> Iterator[str]:
         """The lines as text, without the dialect's skipped ones."""
@@ -199,7 +226,15 @@ class Rows:
             rows = csv.reader(texts, delimiter=delimiter, quoting=csv.QUOTE_NONE)
         else:
             # Without ``strict``, Python reads malformed quotation as it can, silently.
-            rows = csv.reader(texts, delimiter=delimiter, quotechar=dialect.quote, strict=True)
+            escape = None if dialect.doubled else "\\"
+            rows = csv.reader(
+                texts,
+                delimiter=delimiter,
+                quotechar=dialect.quote,
+                doublequote=dialect.doubled,
+                escapechar=escape,
+                strict=True,
+            )
         while True:
             try:
                 row = next(rows)
@@ -220,8 +255,9 @@ class Rows:
                 raise FormatError(
                     f"{self._place}: a table without a header needs a mapping of its columns (--csv-mapping)"
                 )
-            self._refuse_twice(header)
-            return list(enumerate(header_columns(header, self._reading.stream, self._reading.prefixes)))
+            self._refuse_names(header)
+            columns_ = enumerate(header_columns(header, self._reading.stream, self._reading.prefixes))
+            return [(place, column) for place, column in columns_ if column.name]
         if header is None:
             real = (column for column in columns if not column.virtual)
             # By identity: columns that describe cells alike are equal.
@@ -231,15 +267,18 @@ class Rows:
 
     def _index_of(self, column: TableColumn, header: Sequence[str]) -> int:
         for name in (*column.titles, column.name):
+            if header.count(name) > 1:
+                raise FormatError(f"{self._place}: two columns are named {name!r}: rename one of them")
             if name in header:
                 return header.index(name)
         raise FormatError(f"{self._place}: the header has no column {column.name!r}: it has {', '.join(header)}")
 
-    def _refuse_twice(self, header: Sequence[str]) -> None:
+    def _refuse_names(self, header: Sequence[str]) -> None:
+        """FormatError for a header with a name twice, or one that is not text."""
+        if "\0" in "".join(header):
+            raise FormatError(f"{self._place}: NUL characters in the header: is it UTF-16, as by ?charset=utf-16-le?")
         for place, name in enumerate(header):
-            if not name:
-                raise FormatError(f"{self._place}: column {place + 1} has no name in the header")
-            if name in header[:place]:
+            if name and name in header[:place]:
                 raise FormatError(f"{self._place}: two columns are named {name!r}: rename one of them")
 
     def _time_column(self, columns: Sequence[tuple[int | None, TableColumn]]) -> TableColumn | None:
@@ -259,7 +298,9 @@ class Rows:
             return candidates[0][1]
         names = ", ".join(column.name for _, column in real)
         what = f"no column {named!r}" if named else f"{len(candidates) or 'no'} columns that look like the time"
-        raise FormatError(f"{self._place}: {what}: name it with --time-property, one of {names}")
+        # A title or comment of one cell is the usual first line of a file whose header comes later.
+        later = '; if the header comes later, "skipRows" in a mapping skips lines' if len(real) < 2 else ""
+        raise FormatError(f"{self._place}: {what}: name it with --time-property, one of {names}{later}")
 
     def _iri(self, named: str) -> Term | None:
         try:
@@ -278,10 +319,12 @@ class Rows:
         """The element of one row."""
         # Virtual columns have no cell.
         least = 1 + max(place for place, _ in columns if place is not None)
-        # A mapping may leave out columns, so only a table without one has too many cells.
-        if len(row) < least or (self._mapping.columns is None and len(row) > len(columns)):
-            raise ValueError(f"{len(row)} cells where the header has {max(least, len(columns))}")
+        if len(row) < least:
+            raise ValueError(f"{counted(len(row), 'cell')} where the header has {least}")
+        if self._mapping.columns is None:
+            self._refuse_unnamed(row, {place for place, _ in columns}, least)
         cells = {column.name: _cell(column, None if place is None else row[place]) for place, column in columns}
+        refuse_missing([column for _, column in columns], cells)
         at = self._arrived if time is None else self._instant(cells[time.name], time, where)
         assert at is not None
         values = {**cells, "_row": str(count), "_sourceRow": str(self._line)}
@@ -294,6 +337,16 @@ class Rows:
         if not triples:
             raise ValueError("every cell but the time is empty: an element needs at least one triple")
         return where, at, tuple(dict.fromkeys(triples))
+
+    def _refuse_unnamed(self, row: Sequence[str], named: Container[int | None], least: int) -> None:
+        """ValueError for a cell with a value in a column without a name; spreadsheets leave empty ones."""
+        for place, cell in enumerate(row):
+            if cell and place not in named:
+                beyond = f"{counted(len(row), 'cell')} where the header has {least}"
+                remedy = "name it, or leave it out by a mapping (--csv-mapping)"
+                raise ValueError(
+                    beyond if place >= least else f"column {place + 1} has no name in the header: {remedy}"
+                )
 
     def _instant(self, text: str, column: TableColumn, where: str) -> int:
         if not text:
@@ -325,6 +378,8 @@ class Rows:
                         and column.lang is None
                         and column.datatype.iri[: len(XSD)] in (XSD, "")
                     )
+                    if not column.datatype.iri and (note := self._mixtures.note(column.name, part, term)):
+                        self._reading.note(f"{self._place}, line {self._line}: {note}")
                     yield term if plain else to_term(parse_term(term))
                 except ValueError as error:
                     raise ValueError(f"column {column.name}: {error}") from error
