@@ -201,8 +201,32 @@ _DRAFT_KEYWORDS: Final = re.compile(r'"(@(?:annotation|triple|reifies|reifier))"
 """Keywords of drafts of JSON-LD for RDF 1.2; a processor of JSON-LD 1.1 silently drops their values."""
 
 
+_ALIAS: Final = re.compile(r'"([^"@\\][^"\\]*+)"\s*+:\s*+"@id"')
+_NO_IRI: Final = re.compile(r"[\x00-\x20<>\"{}|^`\\]")
+_LANGUAGE: Final = re.compile(r'"@language"\s*+:\s*+"([^"]*+)"')
+_TAG: Final = re.compile(r"[A-Za-z]{1,8}(?:-[A-Za-z0-9]{1,8})*")
+
+
+def _check_names(text: str) -> None:
+    """BoundError for an @id that is not an IRI or a @language that is not a tag: their triples would be dropped."""
+    if tag := next((match for match in _LANGUAGE.finditer(text) if match[1] and not _TAG.fullmatch(match[1])), None):
+        raise BoundError(f"@language {tag[1][:40]!r} is not a language tag: write de or pt-BR", tag.start())
+    keys = "|".join(map(re.escape, ("@id", *dict.fromkeys(_ALIAS.findall(text)))))
+    for match in re.finditer(rf'"(?:{keys})"\s*+:\s*+("(?:[^"\\]|\\.)*+")', text):
+        if not _NO_IRI.search(match[1], 1, len(match[1]) - 1):
+            continue
+        try:
+            name = json.loads(match[1], strict=False)
+        except ValueError:  # the parser names the place
+            continue
+        if sign := _NO_IRI.search(name):
+            shown = name.encode("latin-1", "replace").decode("utf-8", "replace")[:120]
+            what = f"{shown!r} is not an IRI, as it has {sign[0]!r} in it: write %{ord(sign[0]):02X}"
+            raise BoundError(f"@id {what}", match.start())
+
+
 def _check_json_ld(text: str) -> None:
-    """BoundError for JSON-LD nested too deeply, with contexts that copy too many terms, or draft keywords."""
+    """BoundError for JSON-LD nested too deeply, with contexts that copy too many terms, or whose values get lost."""
     # Escapes could hide the keyword @context from the scan below.
     if "\\u" in text:
         text = _CODE_POINT.sub(_plain_character, text)
@@ -210,6 +234,7 @@ def _check_json_ld(text: str) -> None:
     if keyword := _DRAFT_KEYWORDS.search(text):
         what = "is of a draft of JSON-LD for RDF 1.2: write triple terms in Turtle, TriG, N-Triples or N-Quads"
         raise BoundError(f"{keyword[1]} {what}", keyword.start())
+    _check_names(text)
     # A single context copies nothing.
     if text.count("@context") > 1:
         contexts = _Contexts()
