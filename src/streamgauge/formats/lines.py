@@ -60,6 +60,7 @@ class Late:
 
 
 Input: TypeAlias = StreamElement | Advance
+"""Also for ``isinstance`` of every item: to write the union there builds it at each call, 0.3 us."""
 Output: TypeAlias = Answer | Late
 
 

@@ -18,7 +18,7 @@ from streamgauge.formats.bounded_files import ByteReader
 from streamgauge.formats.charsets import charset_of, is_ascii_based
 from streamgauge.formats.codings import ENDINGS as CODINGS
 from streamgauge.formats.documents import BUFFER, suffix_of
-from streamgauge.formats.lines import Advance
+from streamgauge.formats.lines import Input
 from streamgauge.formats.streams import (
     FormatError,
     Reading,
@@ -33,7 +33,6 @@ from streamgauge.formats.streams import (
 )
 from streamgauge.formats.streams.format import Format
 from streamgauge.formats.streams.marks import LineMark
-from streamgauge.model.element import StreamElement
 from streamgauge.model.mistake import obstacle
 from streamgauge.model.phrases import counted
 from streamgauge.sources.contract import Address, Delivery, Position, Sink, Source, SourceError, read_options
@@ -129,11 +128,11 @@ class FileSource(ByteSource):
         """The elements and advances in the order of the bytes, without those that an earlier process read."""
         origin = self._origin
         for item in one_by_one(super().items()) if origin.apart else super().items():
-            count = 1 if isinstance(item, StreamElement | Advance) else len(item)
+            count = 1 if isinstance(item, Input) else len(item)
             origin.items += count
             if (passed := origin.passed - origin.items + count) <= 0:
                 yield item
-            elif passed < count and not isinstance(item, StreamElement | Advance):
+            elif passed < count and not isinstance(item, Input):
                 yield item.part(passed, count)
         # Silence would pass over what is appended, until the file has as many elements as before.
         if origin.items < origin.passed and not self._closing.is_set():

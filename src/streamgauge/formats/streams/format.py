@@ -15,7 +15,7 @@ from streamgauge.formats.charsets import CharsetError, text_in_utf8
 from streamgauge.formats.codings import CodingError, unpack_gzip
 from streamgauge.formats.contexts import ContextError, read_contexts
 from streamgauge.formats.documents import Document, FormatError
-from streamgauge.formats.lines import Advance, Input
+from streamgauge.formats.lines import Input
 from streamgauge.formats.streams.groups import WINDOW, Groups
 from streamgauge.formats.streams.marks import LineMark
 from streamgauge.model.controls import visible
@@ -306,7 +306,7 @@ class Numbering:
 def one_by_one(items: "Iterable[Taken]") -> Iterator[Input]:
     """Items with the elements of batches apart."""
     for item in items:
-        if isinstance(item, StreamElement | Advance):
+        if isinstance(item, Input):
             yield item
         else:
             yield from item.elements()

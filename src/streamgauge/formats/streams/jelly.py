@@ -7,7 +7,7 @@ written as Jelly's quoted triples, in object position only; Jelly has no base di
 from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from io import BytesIO
-from typing import IO, Any, TypeAlias, cast
+from typing import IO, Any, Final, TypeAlias, cast
 
 import pyoxigraph as ox
 from pyjelly import jelly
@@ -205,12 +205,15 @@ def _iri(text: str) -> Term:
     return str(ox.NamedNode(text))
 
 
+_SUBJECTS: Final = sink.IRI | sink.BlankNode
+
+
 class _Terms:
     """pyjelly's terms as N-Triples strings."""
 
     def triple(self, item: Any) -> Triple:
         triple = self._term(item.s), self._term(item.p), self._term(item.o)
-        if not isinstance(item.p, sink.IRI) or not isinstance(item.s, sink.IRI | sink.BlankNode):
+        if not isinstance(item.p, sink.IRI) or not isinstance(item.s, _SUBJECTS):
             raise ValueError(f"a triple {misplaced(triple)}")
         return triple
 

@@ -22,7 +22,6 @@ from streamgauge.formats.streams.format import (
     write_each,
 )
 from streamgauge.formats.streams.options import STREAM, honoured
-from streamgauge.model.element import StreamElement
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import Taken
@@ -142,7 +141,7 @@ class _LineDecoder:
     def _owned(self, items: "Iterable[Taken]", where: "LinePlace", refuse: Refuse) -> "Iterator[Taken]":
         """Items with their own numbers, without repetitions; a line each, where something is refused."""
         for item in items:
-            if isinstance(item, StreamElement | Advance):
+            if isinstance(item, Input):
                 apart: Iterable[Input] = (item,)
             elif self._numbering.own_batch(item):
                 where.line += len(item)
