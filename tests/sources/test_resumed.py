@@ -265,6 +265,38 @@ def test_text_of_another_charset_arrives_at_once_and_goes_on(tmp_path, charset, 
     assert (position["offset"] > 0, notes == []) == (from_mark, from_mark)
 
 
+@pytest.mark.parametrize(
+    ("texts", "options", "ms"),
+    [
+        (
+            [f"2026-10-25T{time}:00" for time in ("02:40", "02:50", "02:10", "02:20")],
+            "&time_zone=Europe/Vienna",
+            2_400_000,
+        ),
+        (["1000", "2000", "1772352000", "1772352060"], "", 1_772_351_060),
+    ],
+    ids=["clocks go back", "ms, by the first number"],
+)
+def test_times_mean_for_the_next_reader_what_they_mean_for_the_first(tmp_path, texts, options, ms):
+    """After 02:50, 02:10 is its later instant, as time would go back; numbers have the unit of the first one."""
+    path, url = tmp_path / "log.csv", f"{tmp_path}/log.csv?follow=1{options}"
+    rows = [f"{text},1\n" for text in texts]
+    path.write_text("".join(["time,value\n", *rows[:2]]))
+    read, position = list[int](), None
+    # A reader that gets further rows has its mark behind those before.
+    for further in (rows[2:3], rows[3:]):
+        source = open_source(url, Reading(note=lambda _: None), after=position)
+        source.hold()
+        items = source.items()
+        read += [item.time for item in islice(items, 0 if position else 2)]
+        with path.open("a") as file:
+            file.write("".join(further))
+        read += [item.time for item in islice(items, len(further))]
+        position = source.position(source.place())
+        source.close()
+    assert (read[-1] - read[0], read) == (ms, sorted(read))
+
+
 def test_a_repetition_is_one_for_the_next_reader_too(tmp_path):
     path = tmp_path / "log.jsonl"
     path.write_bytes(reading(1, 1) + reading(2, 2))

@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta, timezone, tzinfo
 from decimal import ROUND_HALF_EVEN, Decimal, InvalidOperation, Overflow
-from typing import Final
+from typing import Any, Final
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from streamgauge.model.terms import XSD, Term, datatype, is_literal, lexical
@@ -118,6 +118,17 @@ class Instants:
             raise InstantError(f"fold is {self.fold!r}: expected {' or '.join(FOLDS)}")
         self._zone = None if self.zone is None else read_zone(self.zone)
         self._scale = None if self.unit is None else UNITS[self.unit]
+
+    def learned(self) -> list[Any]:
+        """The state after the times so far (a copy, as JSON), for ``learn`` of the source's next reader."""
+        return [[*self._seen.items()], self._last, self._folded, self._assumed, self._doubted]
+
+    def learn(self, learned: Sequence[Any]) -> None:
+        """Take over the state of the reader before."""
+        seen, self._last, self._folded, self._assumed, self._doubted = learned
+        self._seen = dict(seen)
+        if self._assumed is not None:
+            self._scale = UNITS[self._assumed]
 
     def of_term(self, term: Term, place: object) -> int:
         """The ms of a literal: xsd:dateTime, xsd:dateTimeStamp, xsd:date, a number, or a string of that form.

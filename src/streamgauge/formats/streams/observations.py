@@ -109,9 +109,13 @@ def time_property(reading: Reading, *, strict: bool = True) -> TimeProperty | No
 def instants(reading: Reading, *, strict: bool = True) -> Instants:
     """The reader of a source's times; FormatError for an unknown unit or zone."""
     try:
-        return Instants(reading.time_in, reading.time_zone, reading.note, strict, reading.fold)
+        read = Instants(reading.time_in, reading.time_zone, reading.note, strict, reading.fold)
     except InstantError as error:
         raise FormatError(str(error)) from error
+    # An assumed unit, and which of two instants a local time is, depend on the times before.
+    if reading.mark is not None and (before := reading.mark.carry("times", read.learned)) is not None:
+        read.learn(before)
+    return read
 
 
 def timed_as(syntax: ox.RdfFormat | None) -> Read:
