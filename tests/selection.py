@@ -48,7 +48,7 @@ RARELY: Final = (100_000, 20, 100)
 MARKS: Final = pytest.StashKey[set[str]]()
 """The names of a test's marks."""
 
-OUTSIDE: Final = ("spark", "kafka", "browser", "server", "realtime", "heavy")
+OUTSIDE: Final = ("spark", "kafka", "browser", "server", "realtime", "heavy", "prove")
 """Marks of tests that may start programs and listen at ports."""
 
 SLOW: Final = (*OUTSIDE, "slow")
