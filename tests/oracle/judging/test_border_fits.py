@@ -207,10 +207,12 @@ def test_contents_that_are_asked_between_each_pair_fit_as_others(monkeypatch, sp
     assert found(run, text, True, monkeypatch) == found(run, text, False, monkeypatch)
 
 
-def test_a_named_window_beside_static_data_is_searched_at_once(monkeypatch):
+@pytest.mark.parametrize(
+    "pattern", ["GRAPH <urn:w> { ?s <urn:p> ?o } ?o <urn:q> ?t", "?o <urn:q> ?t GRAPH <urn:w> { ?s <urn:p> ?o }"]
+)
+def test_a_named_window_beside_static_data_is_searched_at_once(monkeypatch, pattern):
     text = "1: a p x. | 3: b p y. | 9: c p x."
-    sparql = "SELECT ?s ?t { GRAPH <urn:w> { ?s <urn:p> ?o } ?o <urn:q> ?t }"
-    run = right_run(RSPQL, text=text, window=(8, 8), advance=16, sparql=sparql)
+    run = right_run(RSPQL, text=text, window=(8, 8), advance=16, sparql=f"SELECT ?s ?t {{ {pattern} }}")
     (window,) = run.header.query.windows
     static = (("<urn:x>", "<urn:q>", "<urn:t>"), ("<urn:y>", "<urn:q>", "<urn:u>"))
     query = replace(run.header.query, windows=(replace(window, name="urn:w"),), static=static)
