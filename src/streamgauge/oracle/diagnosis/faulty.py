@@ -9,7 +9,7 @@ from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Final, Generic, TypeAlias, TypeVar
 
 from streamgauge.model import algebra as al
@@ -167,7 +167,8 @@ class Simulator:
         self._solvers: dict[object, tuple[int, Snapshot]] = {}
         self._solvers_of: dict[object, tuple[int, Snapshot]] = {}
         self._rows: dict[tuple[int, int | None, tuple[int, ...]], Rows] = {}
-        self._walked: dict[int, str | None] = {}  # forms by identity, kept in ``_held``
+        # Once for equal forms: a query is tried under many semantics, and many faults leave its form as it is.
+        self._indefinite = cache(indefinite)
         self._held: list[object] = []
 
     def reports(self, case: Case) -> tuple[ModelReport, ...]:
@@ -340,13 +341,6 @@ class Simulator:
             self._held += [query, case.keeps]
             self._solvers_of[key] = self._new_solver(case, query)
         return self._solvers_of[key]
-
-    def _indefinite(self, form: al.QueryForm) -> str | None:
-        """``refusal.indefinite``, once for each form: a query is tried under many semantics."""
-        if id(form) not in self._walked:
-            self._held.append(form)
-            self._walked[id(form)] = indefinite(form)
-        return self._walked[id(form)]
 
     def _new_solver(self, case: Case, query: ContinuousQuery) -> tuple[int, Snapshot]:
         counting, empty = case.semantics.content, case.semantics.empty_aggregate
