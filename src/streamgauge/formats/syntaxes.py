@@ -66,9 +66,12 @@ def media_type(content_type: str) -> str:
     return content_type.partition(";")[0].strip().lower()
 
 
+_CHARSET: Final = re.compile(r""";\s*charset\s*=\s*["']?([^\s;"']+)""", re.IGNORECASE)
+
+
 def charset_of(content_type: str) -> str | None:
     """The charset parameter of a Content-Type, if any."""
-    match = re.search(r""";\s*charset\s*=\s*["']?([^\s;"']+)""", content_type, re.IGNORECASE)
+    match = _CHARSET.search(content_type)
     return match and match[1]
 
 

@@ -2,7 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
-from contextlib import asynccontextmanager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, asynccontextmanager, contextmanager, nullcontext
 from functools import cache
 from io import BytesIO
 from threading import Lock
@@ -65,14 +65,13 @@ SMALL_DOCUMENT: Final = 2**20
 """Bytes of a document in another syntax; its triples take about ten times as much."""
 
 _DOCUMENT: Final = Lock()
+_AT_ONCE: Final = nullcontext()
 
 
-@contextmanager
-def document_turn(body: bytes, syntax: ox.RdfFormat | None = None) -> Iterator[None]:
+def document_turn(body: bytes, syntax: ox.RdfFormat | None = None) -> AbstractContextManager[object]:
     """A turn to parse a document: one large document at a time, because each may take 100 MiB."""
     # A lock of threads, since large documents are parsed in threads.
-    with _DOCUMENT if len(body) > (SMALL_JSON_LD if syntax in JSON_LD else SMALL_DOCUMENT) else nullcontext():
-        yield
+    return _DOCUMENT if len(body) > (SMALL_JSON_LD if syntax in JSON_LD else SMALL_DOCUMENT) else _AT_ONCE
 
 
 ARRIVING: Final = 16 * 2**20
