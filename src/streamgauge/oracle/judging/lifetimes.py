@@ -168,7 +168,7 @@ class _Branch:
         self._snapshot = Snapshot(replace(query, form=form))
         places = {name: at for at, name in enumerate(names)}
         self._shown = tuple(places.get(name) for name in shown)
-        self._triples = [(_filled(triple, places), static) for triple, static in _placed(pattern, window)]
+        self._triples = [(_filled(triple, places), static) for triple, static in _placed(pattern, window, True)]
 
     def matches(self, inside: tuple[Arrival, ...]) -> Iterator[tuple[Row, list[tuple[Triple, bool]]]]:
         """Each solution's row, and the triples that it depends on, each with whether static data may provide it."""
@@ -202,7 +202,7 @@ def _triple(parts: _Parts, row: Row) -> Triple:
     return subject, predicate, item
 
 
-def _placed(pattern: al.Pattern, window: Term | None, static: bool = True) -> Iterator[tuple[al.TriplePattern, bool]]:
+def _placed(pattern: al.Pattern, window: Term | None, static: bool) -> Iterator[tuple[al.TriplePattern, bool]]:
     """The triple patterns of a branch, each with whether it may match static data: outside a named window."""
     match pattern:
         case al.BGP(patterns=triples):
