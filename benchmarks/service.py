@@ -1,9 +1,10 @@
 """The query service by HTTP: CPU of its process for each element that is posted.
 
-python -m benchmarks.service [--parts posts queries] [--elements 4000] [--repeat 3] [--before OTHER/src]
+python -m benchmarks.service [--parts posts queries state] [--elements 4000] [--repeat 3] [--before OTHER/src]
 
 `posts`: JSON lines of one reading (three triples), 1, 10, 100 or 1,000 in a POST, over one connection; one query
-filters them. `queries`: 100 in a POST, for 1, 20 and 200 queries, each filters another sensor. Each point is a server
+filters them. `queries`: 100 in a POST, for 1, 20 and 200 queries, each filters another sensor. `state`: a
+service that keeps a state beside one that keeps none, in turn, and the median of the ratios. Each point is a server
 of its own, of these sources and, with ``--before``, of those of another checkout in turn; the least of ``--repeat``
 counts, in microseconds of user and system time for an element.
 """
@@ -17,6 +18,8 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from statistics import median
+from tempfile import TemporaryDirectory
 from typing import Final
 
 from benchmarks.measure import KeptConnection, awaited, cpu, free_port, run_parts
@@ -31,7 +34,7 @@ COLUMNS: Final = ("queries", "elements in a POST", "us an element", "before", "r
 
 
 @contextmanager
-def serving(sources: Path) -> Iterator[tuple[int, int]]:
+def serving(sources: Path, *options: str) -> Iterator[tuple[int, int]]:
     """A query service of some sources; its process and its port."""
     port = free_port()
     command = [
@@ -45,6 +48,7 @@ def serving(sources: Path) -> Iterator[tuple[int, int]]:
         str(port),
         "--max-queries",
         "500",
+        *options,
     ]
     with subprocess.Popen(command, env={**os.environ, "PYTHONPATH": str(sources)}, stderr=subprocess.DEVNULL) as server:
         try:
@@ -72,9 +76,9 @@ def line_of(number: int) -> bytes:
     return json.dumps({"t": number * 10, "n": number, "stream": "urn:s", "add": triples}).encode() + b"\n"
 
 
-async def posted(sources: Path, queries: int, size: int, elements: int) -> float:
+async def posted(sources: Path, queries: int, size: int, elements: int, *options: str) -> float:
     """Microseconds of CPU of the server for an element; RuntimeError for a status other than 202."""
-    with serving(sources) as (pid, port):
+    with serving(sources, *options) as (pid, port):
         connection = KeptConnection(port)
         for sensor in range(queries):
             status, body = await connection.send("POST", "/queries", query_of(sensor), "application/sparql-query")
@@ -120,7 +124,24 @@ def several(arguments: argparse.Namespace) -> None:
     _table(((queries, 100) for queries in QUERIES), arguments)
 
 
-PARTS = {"posts": posts, "queries": several}
+def state(arguments: argparse.Namespace) -> None:
+    """The cost of a state while elements are posted, each POST after the reply to the one before."""
+    with ResultTable("service_state", ("elements in a POST", "us an element", "with a state", "ratio")) as table:
+        for size in SIZES[1:]:
+            pairs = [_with_and_without(size, arguments.elements * min(size, 20)) for _ in range(arguments.repeat)]
+            plain, kept = (min(sides) for sides in zip(*pairs, strict=True))
+            ratio = median(kept / plain for plain, kept in pairs)
+            table.add(size, f"{plain:.1f}", f"{kept:.1f}", f"{ratio:.3f}")
+
+
+def _with_and_without(size: int, elements: int) -> tuple[float, float]:
+    """The cost without a state and with one."""
+    with TemporaryDirectory() as folder:
+        plain = asyncio.run(posted(OWN, 1, size, elements))
+        return plain, asyncio.run(posted(OWN, 1, size, elements, "--state", folder))
+
+
+PARTS = {"posts": posts, "queries": several, "state": state}
 
 
 if __name__ == "__main__":
