@@ -1,5 +1,6 @@
 """The stream table: what is written is read back, and a bad column or file is named."""
 
+import re
 from dataclasses import replace
 
 import pyarrow as pa
@@ -9,7 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from streamgauge.formats import stream
+from streamgauge.formats.streams import Reading
 from streamgauge.model.element import StreamElement
+from streamgauge.model.mistake import MistakeError
+from streamgauge.sources import open_source
 
 TERMS = st.text(min_size=1, max_size=4).map(lambda text: f"<{text}>")
 TRIPLES = st.tuples(TERMS, TERMS, TERMS)
@@ -108,6 +112,25 @@ def test_a_bad_table_is_refused_with_the_place(tmp_path, spoil, message):
     with pytest.raises(stream.StreamError, match=r"spoilt\.parquet: ") as caught:
         list(stream.elements(path))
     assert message in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("column", "term", "message"),
+    [
+        ("object", "20.5", "odd.parquet, sequence 1: 20.5 is not an N-Triples term"),
+        ("object", '"a" b', 'odd.parquet, sequence 1: "a" b is not an N-Triples term'),
+        ("subject", "urn:a", "odd.parquet, sequence 1: urn:a is not an N-Triples term"),
+        ("subject", '"a"', "odd.parquet: a row is not a triple: its subject is"),
+        ("predicate", "_:b", "odd.parquet: a row is not a triple: its predicate is"),
+    ],
+)
+def test_a_table_of_another_program_has_terms_of_n_triples(tmp_path, column, term, message):
+    triples = (("<urn:a>", "<urn:b>", '"1"'),)
+    table = stream.to_table([StreamElement("urn:s", number, number, triples) for number in range(2)])
+    path, values = tmp_path / "odd.parquet", [*table[column].to_pylist()[:-1], term]
+    pq.write_table(table.set_column(table.column_names.index(column), column, pa.array(values)), path)
+    with pytest.raises(MistakeError, match=re.escape(message)):
+        list(open_source(str(path), Reading(note=str)).items())
 
 
 def test_a_truncated_or_absent_file_is_named(tmp_path):

@@ -17,10 +17,10 @@ _MARKS: Final = {
 """Byte order marks with Python's charset names; UTF-32's come first, as they begin with those of UTF-16."""
 
 _BINARY: Final = {
-    b"\x1f\x8b": "gzip data: let its name end in .gz",
-    b"\x28\xb5\x2f\xfd": "Zstandard data: let its name end in .zst",
-    b"BZh": "bzip2 data: let its name end in .bz2",
-    b"\xfd7zXZ\0": "xz data: let its name end in .xz",
+    b"\x1f\x8b": "gzip data: unpack it, or let its name end in .gz",
+    b"\x28\xb5\x2f\xfd": "Zstandard data: unpack it, or let its name end in .zst",
+    b"BZh": "bzip2 data: unpack it, or let its name end in .bz2",
+    b"\xfd7zXZ\0": "xz data: unpack it, or let its name end in .xz",
     b"PK\x03\x04": "a zip archive or a spreadsheet: let its name end in .zip, or save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "a spreadsheet: save it as CSV",
     b"PAR1": "Parquet: let its name end in .parquet",
