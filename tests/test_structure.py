@@ -176,6 +176,7 @@ def test_the_documentation_stays_short():
     assert sum(page.words for page in pages(ROOT)) <= limits["at_most"]["words"]
 
 
+@pytest.mark.slow
 def test_names_of_the_code_are_of_the_field(own: Structure):
     limits = tomllib.loads((ROOT / "tests" / "structure.toml").read_text(encoding="utf-8"))
     assert own.private_names().total() <= limits["at_most"]["private_names"]

@@ -123,6 +123,7 @@ def said_in_columns(
     return answers
 
 
+@pytest.mark.slow
 @examples(100, prove=10_000)
 @given(
     st.sampled_from(QUERIES),

@@ -240,6 +240,7 @@ def agree(seed: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 @examples(200, 1000)
 @given(st.integers(0, 10**9))
 def test_an_answer_is_legal_when_some_world_gives_it(seed: int) -> None:

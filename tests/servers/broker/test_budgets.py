@@ -37,6 +37,7 @@ def stored(folder):
     return sum(file.stat().st_size for file in folder.iterdir() if not file.name.endswith("-wal"))
 
 
+@pytest.mark.slow
 def test_the_journal_and_memory_stop_at_the_budget(tmp_path):
     made = broker(journal=SqliteJournal(tmp_path / "j"), limits=Limits(kept_total=LIMIT))
     away(made)
@@ -61,6 +62,7 @@ def test_the_journal_and_memory_stop_at_the_budget(tmp_path):
     again.close()
 
 
+@pytest.mark.slow
 def test_what_channels_have_in_common_is_written_once(tmp_path):
     made = broker(journal=SqliteJournal(tmp_path / "j"))
     for number in range(CHANNELS):
