@@ -133,6 +133,13 @@ def test_a_table_of_another_program_has_terms_of_n_triples(tmp_path, column, ter
         list(open_source(str(path), Reading(note=str)).items())
 
 
+def test_a_table_of_another_kind_is_told_apart(tmp_path):
+    pq.write_table(pa.table({"time": [1], "celsius": [20.5]}), tmp_path / "rooms.parquet")
+    sentence = r"rooms\.parquet: not a stream table .*: it has the columns time, celsius: write it as CSV or JSON lines"
+    with pytest.raises(MistakeError, match=sentence):
+        list(open_source(str(tmp_path / "rooms.parquet"), Reading(note=str)).items())
+
+
 def test_a_truncated_or_absent_file_is_named(tmp_path):
     path = tmp_path / "cut.parquet"
     stream.write(some(), path)

@@ -3,6 +3,7 @@
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from itertools import islice
+from pathlib import Path
 from typing import IO, Final
 
 from streamgauge.formats.documents import FormatError
@@ -22,6 +23,7 @@ def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElem
     path = whole.path
     if path is None:
         raise FormatError(f"{whole.place}: a stream table is read from a file or folder")
+    _refuse_foreign(path)
     last: int | None = None
     for element in _checked(table.elements(path), str(path), reading):
         if reading.lateness is None and last is not None and element.time < last:
@@ -29,6 +31,20 @@ def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElem
             raise FormatError(f"{where}: time goes back from {last} to {element.time} ms: declare a lateness bound")
         last = element.time
         yield element
+
+
+def _refuse_foreign(path: Path) -> None:
+    """FormatError for a Parquet file of another kind, as pandas or DuckDB write of their tables."""
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    try:
+        names = pq.read_schema(path).names if path.is_file() else ["subject"]
+    except (pa.ArrowException, OSError):
+        return  # the table's reader says what is wrong with it
+    if not {"subject", "predicate", "object"}.intersection(names):
+        has = f"it has the columns {', '.join(names)[:120]}"
+        raise FormatError(f"{path}: not a stream table (docs/run-folder.md): {has}: write it as CSV or JSON lines")
 
 
 def _checked(elements: Iterable[StreamElement], place: str, reading: Reading) -> Iterator[StreamElement]:
