@@ -132,6 +132,7 @@ RDF_XML = (
 AROUND = {"f.rdf": (RDF_XML, "</r:RDF>")}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", SIZES)
 def test_memory_does_not_grow_with_the_file(tmp_path, monkeypatch, name):
     monkeypatch.setattr(groups, "WINDOW", 500)

@@ -59,7 +59,7 @@ _STRINGS: Final = (
     rf'"(?:[^"\\\n\r]|{_ESCAPED})*+"?+|' + rf"'(?:[^'\\\n\r]|{_ESCAPED})*+'?+"
 )
 _IRI: Final = r'<(?:[^\x00-\x20<>"{}|^`\\]|\\[uU])*+>'
-_CUT: Final = _IRI.removesuffix(">") + r"(?:>|\Z)"
+_CUT: Final = _IRI.removesuffix(">") + r"(?:>|\\?\Z)"
 """The beginning of an IRI that the end of a block cuts off."""
 _TURTLE: Final = re.compile(rf"#[^\n\r]*+|{_STRINGS}|{_CUT}|<<|>>|>\Z|[\[({{]|[\])}}]|\\.?", re.DOTALL)
 _JSON: Final = re.compile(rf'"(?:[^"\\]|{_ESCAPED})*+"?+|[\[{{]|[\]}}]|:')
@@ -78,7 +78,7 @@ _XML_QUOTES: Final = re.compile(r""""[^"]*+"|'[^']*+'""")
 _LITERAL_OF_XML: Final = re.compile(r"""parseType\s*=\s*(["'])(?!Resource\1|Collection\1|Triple\1)""")
 _CUT_PARSE_TYPE: Final = re.compile(r"""parseType\s*(?:=\s*(?:["'][A-Za-z]{0,10})?)?\Z""")
 _CODE_POINT: Final = re.compile(r"\\u([0-9A-Fa-f]{4})|\\U([0-9A-Fa-f]{8})")
-_LONGEST_TERMINAL: Final = 64 * 2**20
+_LONGEST_IRI: Final = 64 * 2**20
 
 
 def _character(match: re.Match[str]) -> str:
@@ -111,12 +111,15 @@ def check_turtle(body: str | bytes) -> None:
 
 @dataclass(slots=True)
 class TurtleScan:
-    """Counts open brackets and triple terms in text that comes in blocks; ``feed`` raises BoundError."""
+    """Counts open brackets and triple terms in text that comes in blocks; ``feed`` raises BoundError.
+
+    As in ``XmlScan``, a string or comment that the end of a block cuts is carried over in a short form. A possible IRI
+    is carried over in full: if an invalid character follows, its brackets count.
+    """
 
     brackets: int = 0
     terms: int = 0
     rest: str = ""
-    """The end of the last block that may be the beginning of a longer token."""
 
     def feed(self, text: str, *, last: bool) -> None:
         """Scan a block; ``last`` if no other follows."""
@@ -124,11 +127,11 @@ class TurtleScan:
         for match in _TURTLE.finditer(text):
             # A token at the end of the block may go on in the next one, as ``<`` or the beginning of a string.
             if match.end() == len(text) and not last:
-                self.rest = text[match.start() :]
+                self.rest = _shortened_turtle(match[0])
                 break
             self._take(match[0], match.start())
-        if len(self.rest) > _LONGEST_TERMINAL:
-            raise BoundError(f"a string or comment of more than {_LONGEST_TERMINAL} bytes: write a shorter one")
+        if len(self.rest) > _LONGEST_IRI:
+            raise BoundError(f"an IRI of more than {_LONGEST_IRI} bytes: write a shorter one")
 
     def _take(self, part: str, position: int) -> None:
         if part in ("<<", ">>"):
@@ -145,6 +148,27 @@ class TurtleScan:
         if self.brackets > DATA_DEPTH:
             sentence = f"brackets are nested more than {DATA_DEPTH} deep: give the blank nodes names instead"
             raise BoundError(sentence, position)
+
+
+_SHORT_TOKEN: Final = 8
+_ESCAPE_PAIR: Final = re.compile(r"\\.", re.DOTALL)
+_STRING_END: Final = {quote: re.compile(rf"[^{quote}\\]?[{quote}\\]*\Z") for quote in "\"'"}
+"""The last character of a string's text that is not special, and the quotes and backslash after it."""
+
+
+def _shortened_turtle(token: str) -> str:
+    """The short form of a token that may go on.
+
+    Of a string its opening quotes remain, and what may be a part of the closing ones or of an escape: of ``'''a b'``,
+    a long string that one quote has not ended, ``'''b'``.
+    """
+    if len(token) <= _SHORT_TOKEN or token[0] not in "#\"'":
+        return token
+    if token[0] == "#":
+        return "#"
+    opener = token[:3] if token.startswith(token[0] * 3) else token[0]
+    end = _STRING_END[token[0]].search(_ESCAPE_PAIR.sub("e", token[len(opener) :]))
+    return opener + (end[0] if end else "")
 
 
 def check_json(body: str | bytes) -> None:
