@@ -199,7 +199,7 @@ print(json.dumps([ready - imported, clock, own_cpu() - ready, count, round(own_p
 def service(state: str | Path) -> Queries:
     """A service with a state."""
     journal = ServiceJournal(Path(state), time.monotonic)
-    return Queries(load, ("live",), QueryLimits(memory=2**34), journal=journal)
+    return Queries(load, ("live",), QueryLimits(memory=2**34, seconds=3600.0), journal=journal)
 
 
 def next_answers(queries: Queries, element: StreamElement) -> tuple[int, str]:
