@@ -114,6 +114,12 @@ def test_close_and_periodic_is_a_conjunction():
     assert [d.instant for d in reports([], Window(4, 2), semantics, 0, 14)] == [6, 12]
 
 
+def test_a_close_at_the_beginning_is_in_no_period():
+    """Windows of triples close with a triple, which may come at t0; the first period ends later."""
+    semantics = Semantics("p", report=frozenset({Report.PERIODIC, Report.WINDOW_CLOSE}), period=6)
+    assert [d.instant for d in reports([0, 6, 7, 12], Window(1, 1, "count"), semantics, 0, 14)] == [6, 12]
+
+
 def test_only_the_last_of_several_due_windows():
     """rsp-js after a gap: elements at 1, 3 and 30, RANGE 10 STEP 2."""
     semantics = replace(RSPQL, due=Due.LAST)
