@@ -25,12 +25,14 @@ _FROM: Final = "FROM is not supported: load the data as static data and leave FR
 
 @dataclass(slots=True)
 class PlainQuery:
-    """A SPARQL query: its form, and the errors at its first FROM (``dataset``) and at its first unsupported part.
+    """A SPARQL query: its form, the graphs of FROM and FROM NAMED (IRIs without brackets), and its unsupported parts.
 
-    FROM has an error of its own because the W3C's tests load the graphs that it names.
+    ``dataset`` is the error at the first FROM, for evaluators that cannot load graphs by name.
     """
 
     form: al.QueryForm
+    default_graphs: tuple[str, ...] = ()
+    named_graphs: tuple[str, ...] = ()
     dataset: UnansweredError | None = None
     unanswered: UnansweredError | None = None
     notes: tuple[str, ...] = ()
@@ -65,6 +67,8 @@ class QueryReader(ExpressionReader):
 
     def query(self) -> PlainQuery:
         """Read the whole query, up to the end of the text."""
+        self._default_graphs: list[str] = []
+        self._named_graphs: list[str] = []
         self._from: Token | None = None
         self._notes: list[str] = []
         form = self._form()
@@ -72,6 +76,8 @@ class QueryReader(ExpressionReader):
             self._expect("the end of the query")
         return PlainQuery(
             form,
+            tuple(self._default_graphs),
+            tuple(self._named_graphs),
             None if self._from is None else UnansweredError(_FROM, self._text, self._from.start),
             self._unanswered,
             tuple(dict.fromkeys(self._notes)),
@@ -94,8 +100,8 @@ class QueryReader(ExpressionReader):
         while self._word() == "FROM":
             self._from = self._from or self._token
             self._at += 1
-            self._says("NAMED")
-            self._iri()
+            graphs = self._named_graphs if self._says("NAMED") else self._default_graphs
+            graphs.append(self._iri()[1:-1])
 
     def _describe(self) -> al.QueryForm:
         """DESCRIBE, which is parsed like a SELECT and noted as unsupported."""
