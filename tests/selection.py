@@ -15,6 +15,7 @@ import os
 import platform
 import subprocess
 import sys
+import threading
 from contextlib import suppress
 from importlib import import_module
 from time import process_time
@@ -163,6 +164,8 @@ class Quick:
     def __init__(self) -> None:
         self._watching, self._began = False, 0.0
         self._deeds: list[str] = []
+        self._earlier = frozenset[int]()
+        """Threads of tests before, and of fixtures that tests share: what these do is not this test's."""
         platform.processor()  # a program on Linux, asked once for each process
         with suppress(ImportError):
             import_module("urllib3.util.connection")  # binds a port to learn of IPv6 once, for whoever imports it first
@@ -170,13 +173,17 @@ class Quick:
 
     def _audit(self, event: str, arguments: tuple[object, ...]) -> None:
         # Kept for the teardown: raised here, in a server's thread, it would leave the test waiting for the server.
-        if self._watching and event in ("subprocess.Popen", "socket.bind"):
+        if not self._watching or event not in ("subprocess.Popen", "socket.bind"):
+            return
+        if threading.get_ident() not in self._earlier:
             deed = "starts a program" if event == "subprocess.Popen" else "listens at a port"
             self._deeds.append(f"{deed} ({subprocess.list2cmdline(map(str, arguments))[:200]})")
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item):
         self._watching = item.stash[MARKS].isdisjoint(OUTSIDE)
+        own = threading.get_ident()
+        self._earlier = frozenset(thread.ident for thread in threading.enumerate() if thread.ident not in (None, own))
         self._began = process_time()
         try:
             return (yield)

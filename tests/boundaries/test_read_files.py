@@ -13,7 +13,7 @@ READS = {"read_text", "read_bytes", "ParquetFile", "read_table", "read_metadata"
 LOADS = {"json", "tomllib", "pickle", "marshal", "np", "numpy"}
 OPENERS = {"os", "gzip", "bz2", "lzma", "io"}
 PARQUET = {f"pq.{name}" for name in ("ParquetFile", "ParquetWriter", "read_table", "write_table", "read_metadata")}
-NOT_FILES = {"webbrowser", "source", "sink", "self._link", "entry", "trigger", "bridge", "lmdb", "document"}
+NOT_FILES = {"webbrowser", "self", "source", "sink", "self._link", "entry", "trigger", "bridge", "lmdb", "document"}
 """What has a method ``open`` that opens no file, or a store with its own checksums."""
 
 

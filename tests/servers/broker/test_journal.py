@@ -161,7 +161,7 @@ def test_a_file_that_is_no_journal_is_refused(tmp_path):
 
 def test_two_brokers_do_not_share_a_journal(tmp_path):
     one = again(tmp_path / "journal")
-    with pytest.raises(JournalError, match="locked"):
+    with pytest.raises(JournalError, match="another process has it open"):
         SqliteJournal(tmp_path / "journal", patience=0)
     one.close()
 
