@@ -193,7 +193,8 @@ class Quick:
     @pytest.hookimpl(trylast=True)
     def pytest_runtest_teardown(self, item: pytest.Item) -> None:
         """The time goes along with the test's report, also from another process."""
-        if self._watching and (took := process_time() - self._began) > LONG_CPU:
+        took = process_time() - self._began
+        if took > LONG_CPU and item.stash[MARKS].isdisjoint(SLOW):
             item.user_properties.append(("computed", took))
         deeds, self._deeds = self._deeds, []
         if deeds:

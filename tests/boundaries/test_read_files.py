@@ -5,6 +5,8 @@ import tomllib
 from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
+
 import streamgauge
 
 ROOT = Path(streamgauge.__file__).parent
@@ -74,6 +76,7 @@ def texts(*words: str) -> Iterator[tuple[str, str]]:
             yield file.relative_to(ROOT).as_posix(), text
 
 
+@pytest.mark.slow
 def test_every_module_that_reads_a_file_is_known():
     known = {module for modules in KNOWN.values() for module in modules}
     assert sorted(readers().keys() - known) == []
