@@ -25,7 +25,8 @@ def read(whole: Whole, reading: Reading, _refuse: Refuse) -> Iterator[StreamElem
         raise FormatError(f"{whole.place}: a stream table is read from a file or folder")
     _refuse_foreign(path)
     last: int | None = None
-    for element in _checked(table.elements(path), str(path), reading):
+    elements = table.elements(path)
+    for element in elements if _is_sealed(path) and not reading.checked else _checked(elements, str(path), reading):
         if reading.lateness is None and last is not None and element.time < last:
             where = f"{path}, sequence {element.sequence}"
             raise FormatError(f"{where}: time goes back from {last} to {element.time} ms: declare a lateness bound")
@@ -47,11 +48,19 @@ def _refuse_foreign(path: Path) -> None:
         raise FormatError(f"{path}: not a stream table (docs/run-folder.md): {has}: write it as CSV or JSON lines")
 
 
+def _is_sealed(path: Path) -> bool:
+    """Whether all files of a table were written here, from elements that had been read and checked."""
+    from streamgauge.formats.seals import parquet_seal
+    from streamgauge.formats.stream import files
+
+    return all(parquet_seal(file) is not None for file in files(path))
+
+
 def _checked(elements: Iterable[StreamElement], place: str, reading: Reading) -> Iterator[StreamElement]:
     """Elements whose triples are well-formed; FormatError names the sequence of another.
 
-    A table may have been written by any program. Terms in canonical syntax are checked together, in an eighth of the
-    time that parsing each takes; a reading that is ``checked`` parses all.
+    A table without a seal may have been written by any program. Terms in canonical syntax are checked together, in an
+    eighth of the time that parsing each takes; a reading that is ``checked`` parses all.
     """
     check, rest = TermCheck(replace(reading, checked=True)), iter(elements)
     while portion := tuple(islice(rest, PORTION)):
