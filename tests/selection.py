@@ -4,9 +4,10 @@ A fixture tells what a test needs (``spark``, ``kafka``, ``mosquitto``, ``browse
 programs by other means is marked ``server`` by hand, one that waits for the clock ``realtime``. Under
 ``pytest -n N --dist loadgroup`` one worker runs all tests of a mark of ``SHARED`` (Kafka's with Spark's), so there is
 one Kafka broker (and ``SESSIONS`` Spark sessions), and waiting overlaps with computing. All other tests go to workers
-file by file, long files first. ``--quick`` leaves out what needs more than Python or much of it (``slow``); of the
-rest, it names the test that computes for more than ``LONG_CPU``. With and without it, an unmarked test that starts a
-program or listens at a port fails.
+file by file, long files first. ``--quick`` leaves out what needs more than Python or much of it (``slow``), and holds
+the rest to that: a quick test that starts a program or listens at a port fails, and one that computes for more than
+``LONG_CPU`` is named. Without ``--quick`` nothing is held to it: in a process with a Spark session, that session's
+own sockets would be taken for a test's.
 """
 
 import atexit
@@ -62,7 +63,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.pluginmanager.register(Quick(), "quick")
+    if config.getoption("--quick"):
+        config.pluginmanager.register(Quick(), "quick")
 
 
 def pytest_itemcollected(item: pytest.Item) -> None:
