@@ -17,7 +17,9 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass, field
-from typing import IO, Any, Final, NamedTuple
+from typing import IO, Final, NamedTuple
+
+from streamgauge.formats.bounds import unique_members
 
 CHUNK: Final = 2**18
 """Bytes of a chunk: the triples of 256 KB of readings take some 10 MB."""
@@ -156,16 +158,9 @@ class _Outline:
     def _is_divisible(self) -> bool:
         """Whether what is around the items is valid, and says no more than their contexts and graph."""
         try:
-            around = json.loads(self.head + self.tail, object_pairs_hook=_distinct)
+            around = json.loads(self.head + self.tail, object_pairs_hook=unique_members)
         except (ValueError, RecursionError):
             return False  # the parser reports the error
         if isinstance(around, list):
             return not around
         return around.keys() <= _MEMBERS and around["@graph"] == [] and isinstance(around.get("@id", ""), str)
-
-
-def _distinct(members: list[tuple[str, Any]]) -> dict[str, Any]:
-    """An object; ValueError if a name occurs twice."""
-    if len(members) > len(value := dict(members)):
-        raise ValueError
-    return value
