@@ -61,7 +61,7 @@ def test_words_are_searched_by_the_keyboard(browser: Any, address: str) -> None:
     field.send_keys("landmark", Keys.ENTER)
     for page in ("cases/landmark.html", "semantics.html"):
         link = f'#search-results ul.search li a[href*="{page}"]'
-        WebDriverWait(browser, 120).until(lambda shown, link=link: shown.find_elements(By.CSS_SELECTOR, link))
+        assert WebDriverWait(browser, 120).until(lambda shown, link=link: shown.find_elements(By.CSS_SELECTOR, link))
 
 
 def test_the_theme_is_switched_with_its_pictures(browser: Any, address: str, tmp_path: Path) -> None:
