@@ -19,13 +19,14 @@ _MARKS: Final = {
 _BINARY: Final = {
     b"\x1f\x8b": "gzip data: unpack it, or let its name end in .gz",
     b"\x28\xb5\x2f\xfd": "Zstandard data: unpack it, or let its name end in .zst",
-    b"BZh": "bzip2 data: unpack it, or let its name end in .bz2",
     b"\xfd7zXZ\0": "xz data: unpack it, or let its name end in .xz",
     b"PK\x03\x04": "a zip archive or a spreadsheet: let its name end in .zip, or save the sheet as CSV",
     b"\xd0\xcf\x11\xe0": "a spreadsheet: save it as CSV",
-    b"PAR1": "Parquet: let its name end in .parquet",
+    # Not the letters alone: a table of sensors may have a column PAR1.
+    b"PAR1\x15": "Parquet: let its name end in .parquet",
     b"SQLite format 3\0": "a database of SQLite: export a table as CSV",
     b"%PDF-": "a PDF",
+    **{b"BZh%d1AY&SY" % level: "bzip2 data: unpack it, or let its name end in .bz2" for level in range(1, 10)},
 }
 """How other files begin that are handed over as text, and what to do."""
 
