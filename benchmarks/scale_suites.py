@@ -31,7 +31,7 @@ SEMANTICS: Final = ("csparql", "cqels")
 def universities(folder: Path, arguments: argparse.Namespace, at: list[object]) -> Iterator[tuple[str, StageCommand]]:
     """LUBM's data with the closure."""
     what = f"LUBM({arguments.universities}) with its closure"
-    size = ["--universities", arguments.universities, "--closure", "full"]
+    size = ["--universities", arguments.universities, "--closure", "full", "--format", "ntriples"]
     yield what, StageCommand("", ["generate", "university", *size, "--out", folder / "lubm", *at])
 
 

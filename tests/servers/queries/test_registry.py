@@ -15,7 +15,7 @@ from streamgauge.formats.lines import Advance, decode_answer, encode_answer
 from streamgauge.query import QueryError, parse
 from streamgauge.semantics.jumps import TimeJumpError
 from streamgauge.semantics.refusal import RefusedError
-from streamgauge.servers.http.events import End
+from streamgauge.servers.http.events import Answers, End
 from streamgauge.servers.queries.catalogue import ConflictError, UnknownQueryError
 from streamgauge.servers.queries.limits import QueriesBusyError, QueryLimitError, QueryLimits
 from streamgauge.servers.queries.registry import Queries
@@ -224,7 +224,9 @@ class Stuck:
         """Nothing."""
 
 
-def test_a_publisher_is_slowed_and_a_failure_is_told():
+def test_a_publisher_is_slowed_and_a_failure_is_told(monkeypatch):
+    end = Answers.end
+    monkeypatch.setattr(Answers, "end", lambda *arguments: (time.sleep(0.1), end(*arguments)))  # a slow thread
     stuck = Stuck()
     queries = Queries(lambda name: stuck, ("stuck",), QueryLimits(waiting=2))
     running = queries.register(QueryRegistration(select()))

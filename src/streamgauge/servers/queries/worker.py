@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 from threading import Condition, Thread, current_thread, get_ident
-from time import sleep, thread_time
+from time import monotonic, sleep, thread_time
 from typing import Final
 
 from streamgauge.formats.batches import Taken, count_of
@@ -265,9 +265,14 @@ class QueryWorker:
             return self._changed.wait_for(lambda: not self.full, timeout)
 
     def settle(self, timeout: float) -> bool:
-        """Wait until everything queued has been processed, or the end; false after ``timeout`` (s)."""
+        """Wait until everything queued has been processed, or all sessions have ended; false after ``timeout`` (s)."""
+        end = monotonic() + timeout
         with self._changed:
-            return self._changed.wait_for(lambda: self._ending or self.idle, timeout)
+            if not self._changed.wait_for(lambda: self._ending or self.idle, timeout):
+                return False
+        if self._ending:  # subscribers hear the reason from the thread, after the end has begun
+            self.await_end(end - monotonic())
+        return not (self._ending and self._thread.is_alive())
 
     def known(self, stream: str, item: Taken) -> Taken | None:
         """The item of a stream as queries take it, ``None`` for an advance that not all of their streams reached."""
