@@ -26,7 +26,7 @@ from tests.mutants.trial import Steady, Trials, Tried, fails, forked
 
 FOLDERS = (
     *("streamgauge/oracle/judging", "streamgauge/oracle/worlds", "streamgauge/oracle/expected"),
-    "streamgauge/semantics",
+    *("streamgauge/oracle/diagnosis", "streamgauge/oracle/diagnosis/faults", "streamgauge/semantics"),
 )
 WITHOUT = (
     *(f"streamgauge/oracle/expected/{name}.py" for name in ("on_spark", "extent", "in_tasks", "ranks", "stretches")),
