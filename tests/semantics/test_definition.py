@@ -61,6 +61,15 @@ def test_nothing_is_late_before_the_first_period_has_ended():
     assert ([element.time for element in admitted], [element.time for element in late]) == ([18, 25, 30, 33], [29])
 
 
+def test_beside_a_count_based_window_all_below_the_watermark_is_late():
+    """With a bound of 3, time 9 makes 6 the watermark; the time-based window alone would close at 10."""
+    elements = stream("1: a p b. | 9: a p c. | 5: a p d. | 6: a p e.")
+    timed, counted = StreamWindow(STREAM, Window(10, 10)), StreamWindow(STREAM, Window(3, 1, "count"))
+    for windows, times in (((timed,), []), ((counted,), [5]), ((timed, counted), [5])):
+        _, late = admit(elements, replace(RSPQL, lateness=3), windows, 0)
+        assert [element.time for element in late] == times
+
+
 def test_time_that_goes_back_without_a_bound_is_bad_input():
     with pytest.raises(OutOfOrderError, match="goes back from 3 to 1 ms"):
         expected(stream("3: a p b. | 1: a p b."), FIRST.query, FIRST.semantics, 10, 0)

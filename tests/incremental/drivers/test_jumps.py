@@ -11,7 +11,7 @@ from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Borders
 from streamgauge.query import parse_sparql
 from streamgauge.semantics import jumps
-from streamgauge.semantics.jumps import TimeJumpError, refuse_jump
+from streamgauge.semantics.jumps import TimeJumpError, refuse_jump, refuse_jumps
 from streamgauge.semantics.profiles import RSPQL
 from tests.engines.test_live import agree
 from tests.examples import examples
@@ -77,6 +77,15 @@ def test_what_would_be_sent_too_often_is_refused(text, semantics):
 def test_up_to_the_bound_all_is_told(monkeypatch):
     monkeypatch.setattr("streamgauge.incremental.drivers.window.MAX_INSTANTS", 20)
     assert len(answered(asked(COUNT), SILENT, "0: a p o. | 100: b p o.", 100)) == 20
+
+
+def test_the_farthest_jump_of_several_counts_and_a_late_element_begins_none():
+    windows, times = asked(PLAIN).windows, [10, 20, 5, 90, 95]
+    refuse_jumps(windows, RSPQL, None, times, 14)
+    with pytest.raises(TimeJumpError, match="time jumps from 20 to 90 ms: 14 reports"):
+        refuse_jumps(windows, RSPQL, None, times, 13)
+    with pytest.raises(TimeJumpError, match="time jumps from -90 to 10 ms: 20 reports"):
+        refuse_jumps(windows, RSPQL, -90, times, 13)
 
 
 def test_the_definition_refuses_as_many(monkeypatch):

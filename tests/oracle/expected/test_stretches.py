@@ -3,9 +3,10 @@
 import pytest
 
 from streamgauge.model.query import StreamWindow, Window
+from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import Semantics
 from streamgauge.oracle.expected import stretches as cutting
-from streamgauge.oracle.expected.due_table import DueTable
+from streamgauge.oracle.expected.due_table import PORTION, DueTable, portions
 from streamgauge.oracle.expected.stretches import stretches
 from streamgauge.semantics.arrivals import Arrivals
 from streamgauge.semantics.due import candidates, candidates_in_order
@@ -42,6 +43,17 @@ def test_a_stretch_reaches_back_to_the_report_before(monkeypatch):
     assert [one.instant for one in second.all] == [14, 16, 18, 20]
     (view,) = second.reach.views
     assert (view.first, view.last) == (4, 19)
+
+
+def test_portions_begin_with_the_last_report_before_and_part_no_instant():
+    """The last instant of the first portion has two reports."""
+    instants = [*range(PORTION), PORTION - 1, PORTION, PORTION + 1]
+    first, second = portions((DueReport(at, (View(0, at, 0, at, 0),)) for at in sorted(instants)), 1)
+    assert (len(first.due), first.skip, first.final) == (PORTION + 1, 0, False)
+    assert (list(second.due.instants), second.skip, second.final) == ([PORTION - 1, PORTION, PORTION + 1], 1, True)
+    assert list(second.own.instants) == [PORTION, PORTION + 1]
+    (only,) = portions((), 1)
+    assert (len(only.due), only.skip, only.final) == (0, 0, True)
 
 
 def test_a_table_of_reports_has_the_reports():

@@ -107,6 +107,11 @@ def spoilt(draw, run):
     return replace(run, answers=tuple(answers))
 
 
+def beside(run, static):
+    """The run with static data, which its answers do not know."""
+    return replace(run, header=replace(run.header, query=replace(run.header.query, static=static)))
+
+
 @pytest.mark.slow
 @examples(120, prove=5000)
 @given(data=st.data())
@@ -116,6 +121,8 @@ def test_rows_fit_as_every_pair_says(data):
     slide = data.draw(st.sampled_from([4, 8]))
     run = right_run(chosen, text=text, window=(8, slide), advance=16, sparql=sparql, named=True)
     run, narrow = spoilt(data.draw, run), data.draw(st.sampled_from([(1,), (4, 1), (8, 2, 1)]))
+    static = data.draw(st.lists(triple, max_size=2, unique=True))
+    run = beside(run, tuple((f"<urn:{s}>", f"<urn:{p}>", f"<urn:{o}>") for s, p, o in static))
     with pytest.MonkeyPatch.context() as monkeypatch:
         assert found(run, text, True, monkeypatch, narrow) == found(run, text, False, monkeypatch)
 
@@ -221,6 +228,30 @@ def test_a_named_window_beside_static_data_is_searched_at_once(monkeypatch, patt
     assert found(run, text, True, monkeypatch)[0] == ((0, 10), (1.0, 1.0))
     search = fast(run, text)
     assert search.fit(border_fits.View(0, 8, 0, 7, 3), said.added, None) == border_fits.BorderFit(0, 9, 1.0, 1.0)
+
+
+@pytest.mark.parametrize("r2s", [R2S.RSTREAM, R2S.ISTREAM])
+def test_a_row_of_static_data_alone_is_in_every_content(monkeypatch, r2s):
+    """The first content is that of [0, 10), where c has come, and d is in each."""
+    text = "1: a p x. | 3: b p x. | 9: c p x."
+    run = right_run(RSPQL, text=text, window=(8, 8), advance=16, sparql="SELECT ?s { ?s <urn:p> ?o }")
+    first = replace(run.answers[0], added=tuple((f"<urn:{name}>",) for name in "abcd"))
+    run = beside(replace(run, answers=(first, *run.answers[1:])), (("<urn:d>", "<urn:p>", "<urn:x>"),))
+    run = replace(run, header=replace(run.header, query=replace(run.header.query, r2s=r2s)))
+    assert found(run, text, True, monkeypatch)[0] == ((0, 10), (1.0, 1.0))
+    assert found(run, text, True, monkeypatch) == found(run, text, False, monkeypatch)
+
+
+def test_a_solution_that_ends_after_those_that_begin_later_hides_none(monkeypatch):
+    """Two wrong windows are searched over one stretch, in which ``c`` begins after ``a``, ends before it, and fits."""
+    text = "0: b p x. | 1: b q x. | 2: a p x. | 3: c p x. | 4: c q x. | 9: a q x."
+    run = right_run(RSPQL, text=text, window=(4, 4), advance=12, sparql="SELECT ?s { ?s <urn:p> ?o ; <urn:q> ?o }")
+    wrong = [
+        replace(answer, added=(row,)) for answer, row in zip(run.answers[:2], (("<urn:c>",), ("<urn:z>",)), strict=True)
+    ]
+    run = replace(run, answers=(*wrong, *run.answers[2:]))
+    assert found(run, text, True, monkeypatch, (1,)) == found(run, text, False, monkeypatch)
+    assert found(run, text, True, monkeypatch, (1,))[0] == ((1, 5), (1.0, 1.0))
 
 
 @pytest.mark.parametrize(("reach", "settled"), [(5, True), (4, False)])

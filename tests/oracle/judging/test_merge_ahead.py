@@ -24,6 +24,10 @@ def test_the_next_32_answers_decide_whether_a_row_leads_on():
         assert (len(result[0]) == 1) is leads, (own, later)
 
 
+def test_a_complete_report_is_followed_by_the_next_even_if_the_row_comes_once_more():
+    assert groups([["x"], ["a"], ["b"]], ["x", "a", "a"]) == [["x"], ["a", "a"]]
+
+
 def test_what_comes_after_the_next_32_answers_decides_nothing():
     # A row of the first report speaks for staying; it is the 32nd of the next answers, or the 33rd.
     for place, leads in ((31, False), (32, True)):

@@ -161,8 +161,9 @@ class Stretches:
         low, high = self._contents.ranks(view)
         spans = [span for segment in self.over(self._contents.reach(view)).spans for span in segment]
         before = max((first for first, last in spans if first < low and last < high), default=-1)
-        starts = min((first for first, last in spans if first >= low and last < high), default=high)
-        ends = max((last for first, last in spans if first >= low and last < high), default=low - 1)
+        # With the borders themselves, because a solution of static data alone limits neither.
+        starts = min((high, *(first for first, last in spans if first >= low and last < high)))
+        ends = max((low - 1, *(last for first, last in spans if first >= low and last < high)))
         beyond = len(self._contents.arrived)
         after = min((last for first, last in spans if first >= low and last >= high), default=beyond)
         time = self._contents.time
@@ -289,9 +290,10 @@ class SolutionSearch:
     def _prepare(self, solutions: TimedSolutions) -> None:
         ends = _ranks([(spans[-1][0], spans[0][1]) for spans in solutions.spans])
         simple = np.array([len(spans) == 1 for spans in solutions.spans], dtype=bool)
-        order = np.lexsort((ends[:, 0], ~simple))  # those of one span first, sorted, so that _within can bisect them
+        bisected = simple & (ends[:, 0] <= ends[:, 1])
+        order = np.lexsort((ends[:, 0], ~bisected))  # sorted, so that _within can bisect them
         self._outer, self._row, self._simple = ends[order], solutions.row[order], simple[order]
-        self._first = self._outer[: simple.sum(), 0]
+        self._first = self._outer[: bisected.sum(), 0]
         self._spans = [solutions.spans[at] for at in order.tolist()]
         self._numbers = {row: number for number, row in enumerate(solutions.rows)}
 

@@ -371,8 +371,8 @@ def _merged(alternatives: Alternatives, holds: Callable[[Sign], bool], number: O
         span = condition[number]
         assert isinstance(span, NumberSpan)
         if pieces and holds(pieces[-1][0]) is holds(sign):
-            before = pieces[-1][1]
-            pieces[-1] = sign, NumberSpan(before.low, span.high, before.low_open, span.high_open)
+            # Closed at both ends: each outer end is the other's value or one of the number's own.
+            pieces[-1] = sign, NumberSpan(pieces[-1][1].low, span.high)
         else:
             pieces.append((sign, span))
     return [(sign, {number: span}) for sign, span in pieces]

@@ -74,6 +74,21 @@ def test_elements_that_no_pattern_matches_do_not_tell_windows_apart():
     assert name.endswith(" ms late")
 
 
+def test_a_window_with_rows_of_static_data_alone_limits_no_shift():
+    """No element comes from 2,000 to 3,200 ms; ``s`` is in every content."""
+    times = [t for t in range(0, 6000, 37) if not 2000 < t < 3200]
+    text = " | ".join(f"{t}: s{t} p o{t}." for t in times)
+    run = recorded(text=text)
+    query = replace(run.header.query, static=(("<urn:s>", "<urn:p>", "<urn:o>"),))
+    rows = [[f"s{t}" for t in times if k * 1000 + 50 <= t < (k + 1) * 1000 + 50] for k in range(6)]
+    answers = [
+        replace(answer, added=tuple((f"<urn:{name}>",) for name in (*names_, "s")))
+        for answer, names_ in zip(run.answers, rows, strict=True)
+    ]
+    (name,) = names(replace(run, header=replace(run.header, query=query), answers=tuple(answers)), text)
+    assert name.endswith(" ms late")
+
+
 def test_windows_whose_borders_are_each_off_by_their_own():
     shifts = [(0, 40), (-80, 120), (60, -40), (0, 80), (120, 0), (-40, -80)]
     contents = [(k * 1000 + start, (k + 1) * 1000 + end) for k, (start, end) in enumerate(shifts)]
