@@ -1,5 +1,6 @@
 """Rewriting a query to the extension functions of ``operations``, and which of its variables are computed."""
 
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from functools import partial, reduce
@@ -56,19 +57,23 @@ def computes(tree: a.Expression, bound: frozenset[a.Var]) -> bool:
 
 def restated(pattern: a.Pattern) -> a.Pattern:
     """The pattern with arithmetic, comparisons and aggregates replaced by their open versions."""
-    return _Restating(frozenset(_joined_variables(pattern))).pattern(pattern)
+    return _Restating(Counter(_joined_variables(pattern))).pattern(pattern)
 
 
 def _joined_variables(pattern: a.Pattern) -> Iterable[a.Var]:
-    """The variables bound by triple patterns and VALUES, with which a computed number is joined as a term."""
+    """The variables of all triple patterns and VALUES, with which a computed number is joined as a term."""
     for part in every_pattern(pattern):
         if isinstance(part, a.BGP | a.Values):
             yield from a.pattern_variables(part)
 
 
 class _Restating:
-    def __init__(self, joined: frozenset[a.Var]) -> None:
+    def __init__(self, joined: Counter[a.Var]) -> None:
         self._joined = joined
+
+    def _branch(self, pattern: a.Pattern, other: a.Pattern) -> a.Pattern:
+        """A branch of a UNION, whose rows are not joined with those of the other branch."""
+        return _Restating(self._joined - Counter(_joined_variables(other))).pattern(pattern)
 
     def pattern(self, pattern: a.Pattern) -> a.Pattern:
         match pattern:
@@ -78,6 +83,8 @@ class _Restating:
                 bound = computed_variables(left) | computed_variables(right)
                 wanted = None if condition is None else self.condition(condition, bound)
                 return a.LeftJoin(self.pattern(left), self.pattern(right), wanted)
+            case a.Union(left=left, right=right):
+                return a.Union(self._branch(left, right), self._branch(right, left))
             case a.Group():
                 return self._grouped(pattern)
             case a.OrderBy(pattern=inner, keys=keys):
