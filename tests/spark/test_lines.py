@@ -1,7 +1,11 @@
 """Files of lines: sorted, whole or not at all."""
 
+from pathlib import Path
+from typing import Any
+
 import pytest
 
+from streamgauge.formats.files import PlaceError
 from streamgauge.spark.files import write_lines
 
 
@@ -29,4 +33,26 @@ def test_what_fails_leaves_no_file(spark, tmp_path):
     broken = spark.range(10).selectExpr("if(id = 7, raise_error('broken'), string(id)) line")
     with pytest.raises(Exception, match="broken"):
         write_lines(broken, tmp_path / "out")
+    assert list(tmp_path.iterdir()) == []
+
+
+class LinesElsewhere:
+    """A frame of seven lines whose tasks run where the driver's folders are not."""
+
+    def __getattr__(self, _name: str) -> Any:
+        return self
+
+    def __call__(self, *_arguments: object) -> Any:
+        return self
+
+    def count(self) -> int:
+        return 7
+
+    def text(self, folder: str) -> None:
+        Path(folder).mkdir()
+
+
+def test_lines_written_on_another_machine_are_missed(tmp_path):
+    with pytest.raises(PlaceError, match="0 of 7 lines that tasks wrote are here: name a folder that is the same"):
+        write_lines(LinesElsewhere(), tmp_path / "out")
     assert list(tmp_path.iterdir()) == []

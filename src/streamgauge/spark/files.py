@@ -11,20 +11,24 @@ from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as fn
 from pyspark import StorageLevel
 
-from streamgauge.formats.files import overwrite, stage
+from streamgauge.formats.files import PlaceError, overwrite, stage
 from streamgauge.formats.places import Place, RemotePlace, place
 
 LINE: Final = "concat_ws(' ', subject, predicate, object, '.') line"
 """A triple as a line: its terms are in N-Triples already."""
 
-_ROWS: Final = 50_000
-"""Lines that one task sorts, about, and that are on their way to the file at once."""
+_ROWS: Final = 500_000
+"""Lines that one task sorts, about."""
+
+_BLOCK: Final = 1 << 20
+"""Bytes that are joined at once."""
 
 
 def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None = None) -> None:
-    """Write rows of one column ``line``, sorted by bytes, to a file atomically; FileExistsError.
+    """Write rows of one column ``line``, sorted by bytes, to a file atomically; FileExistsError, PlaceError.
 
-    ``tell`` receives their number before they are written. Memory is constant.
+    ``tell`` receives their number before they are written. Memory is constant. Tasks write parts beside the file, so
+    its folder must be the same on the driver and the workers.
     """
     if out.exists():
         raise FileExistsError(EEXIST, "it already exists: remove it or choose another place", str(out))
@@ -37,12 +41,29 @@ def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None 
         if tell is not None:
             tell(count)
         ordered = kept.repartitionByRange(1 + count // _ROWS, "line").sortWithinPartitions("line")
-        with stage(out) as place:
-            with place.open("x", encoding="utf-8", newline="\n") as file:
-                file.writelines(f"{line}\n" for (line,) in ordered.toLocalIterator(prefetchPartitions=True))
-            overwrite(place, out)
+        with stage(out) as folder:
+            # Not by `toLocalIterator`: until it ends, the driver's JVM keeps all that it has passed on.
+            ordered.write.text(str(folder.absolute()))
+            written = _join(folder, folder / "lines")
+            if written != count:
+                where = "name a folder that is the same on the driver and the workers"
+                raise PlaceError(f"{out.parent}: {written:,} of {count:,} lines that tasks wrote are here: {where}")
+            overwrite(folder / "lines", out)
     finally:
         kept.unpersist()
+
+
+def _join(folder: Path, out: Path) -> int:
+    """Move the lines of a folder's parts into a file, in the order of the parts; returns their number."""
+    count = 0
+    with out.open("xb") as file:
+        for part in sorted(folder.glob("part-*")):
+            with part.open("rb") as lines:
+                while block := lines.read(_BLOCK):
+                    count += block.count(b"\n")
+                    file.write(block)
+            part.unlink()  # so that the disk holds little more than the file
+    return count
 
 
 FILE: Final = "_metadata.file_path"
