@@ -3,6 +3,7 @@
 import json
 import shutil
 from dataclasses import replace
+from typing import NamedTuple
 
 import pytest
 
@@ -196,6 +197,35 @@ def test_too_little_memory_is_a_sentence(here, command, monkeypatch, error, reme
     code, _, err = command("generate", "weather", "--master", "local[1]", "--out", here / "out")
     assert code == 2
     assert remedy in err
+
+
+class Thrown(NamedTuple):
+    """An exception of the JVM, as far as it is looked at."""
+
+    message: str
+    cause: "Thrown | None" = None
+
+    def getMessage(self) -> str:  # noqa: N802 - as the JVM has it
+        return self.message
+
+    def getCause(self) -> "Thrown | None":  # noqa: N802 - as the JVM has it
+        return self.cause
+
+
+def test_a_failed_job_is_a_sentence(here, command, monkeypatch):
+    from pyspark.errors import PySparkRuntimeError
+
+    error = PySparkRuntimeError("no")
+    lost = Thrown("Job aborted due to stage failure: the disk is full\nDriver stacktrace:")
+    error.java_exception = Thrown("Exception thrown in awaitResult: ", lost)
+
+    def fail(*_given, **_named):
+        raise error
+
+    monkeypatch.setattr("streamgauge.cli.data.spark", fail)
+    code, _, err = command("generate", "weather", "--master", "local[1]", "--out", here / "out")
+    assert code == 2
+    assert "a job of Spark failed: Job aborted due to stage failure: the disk is full: STREAMGAUGE_SPARK_LOG" in err
 
 
 @pytest.mark.parametrize(

@@ -247,12 +247,23 @@ def _run() -> None:
     except RecursionError:
         sys.exit(_say("the query or the data are nested too deeply to be evaluated: write them flatter"))
     except Exception as error:
-        # Py4J passes errors of the JVM on as text.
-        text = str(error)
-        remedy = next((remedy for name, remedy in _SHORTAGES.items() if name in text), None)
-        if remedy is None:
+        if not (sentence := _job_failure(error)):
             raise
-        sys.exit(_say(f"{remedy}, or reduce the work"))
+        sys.exit(_say(sentence))
+
+
+def _job_failure(error: Exception) -> str:
+    """Why a job of Spark failed, in a sentence; empty for other errors, or if Spark's log is shown."""
+    # Py4J passes errors of the JVM on as text.
+    text = str(error)
+    if remedy := next((remedy for name, remedy in _SHORTAGES.items() if name in text), None):
+        return f"{remedy}, or reduce the work"
+    if "pyspark" not in sys.modules or "STREAMGAUGE_SPARK_LOG" in os.environ:
+        return ""
+    from streamgauge.spark.failures import JOB_ERRORS, words
+
+    is_job = isinstance(error, JOB_ERRORS)
+    return f"a job of Spark failed: {words(error)}: STREAMGAUGE_SPARK_LOG=info shows its log" if is_job else ""
 
 
 class Termination:
