@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from streamgauge.engines import Emit, starter
-from streamgauge.incremental.drivers.window import Admission
+from streamgauge.incremental.drivers.admission import Admission
 from streamgauge.model.algebra import Graph, Select, Slice
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement

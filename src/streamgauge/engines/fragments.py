@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from streamgauge.engines import Emit, starter
 from streamgauge.incremental import Bag
-from streamgauge.incremental.drivers.window import Admission
+from streamgauge.incremental.drivers.admission import Admission
 from streamgauge.incremental.operators import difference
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement

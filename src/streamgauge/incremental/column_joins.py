@@ -57,6 +57,11 @@ class ColumnJoins(WindowJoins):
         return self._columns
 
     @property
+    def joining(self) -> int | None:
+        """The number of the pattern that a look joins over all that has arrived, if it does."""
+        return None if self._trace is None else self._trace.joining
+
+    @property
     def in_columns(self) -> "ColumnJoins | None":
         """The pool itself while it joins changes in columns."""
         return None if self._columns is None else self

@@ -26,6 +26,11 @@ class JoinPool:
         self._solutions: list[SharedSolutions] = []
 
     @property
+    def joining(self) -> int | None:
+        """The number of the pattern that a look joins over all that has arrived, if it does."""
+        return None
+
+    @property
     def moved(self) -> bool:
         """Whether solutions may have changed since they were last taken."""
         return True

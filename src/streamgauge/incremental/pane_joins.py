@@ -37,7 +37,10 @@ class JoinedPane:
 
 
 class WindowPanes:
-    """The panes of a content; changes of patterns are added to their bags."""
+    """The panes of a content; changes of patterns are added to their bags.
+
+    ``joining`` is the number of the pattern being joined.
+    """
 
     def __init__(self, requests: Sequence[tuple[BgpRequest, Bag]], begun: Callable[[int], int]) -> None:
         self._begun, self._parted = begun, Parted()
@@ -47,6 +50,7 @@ class WindowPanes:
         self._seen: list[SharedTerms] = [{} for _ in requests]
         self._panes: deque[JoinedPane] = deque()
         self.held = 0
+        self.joining: int | None = None
 
     def move(self, arrivals: Arrivals, horizon: int) -> bool:
         """Process a look: the arrivals since the last one, and a new horizon (ms); ``False`` if panes share terms."""
@@ -70,7 +74,12 @@ class WindowPanes:
         self._parted.fill([triples for _, triples in arrivals])
         for match in self._matches:
             match.renew()
-        bags, shared = [match.take() for match in self._matches], [match.shared() for match in self._matches]
+        bags = []
+        for number, match in enumerate(self._matches):
+            self.joining = number
+            bags.append(match.take())
+        self.joining = None
+        shared = [match.shared() for match in self._matches]
         # The triples belong to the content; the pane keeps solutions and shared terms only.
         self._parted.fill(())
         return JoinedPane(arrivals[0][0], size_of(arrivals), bags, shared)

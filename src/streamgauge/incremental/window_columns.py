@@ -21,7 +21,10 @@ _NEVER: Final = -(2**62)
 
 
 class WindowColumns:
-    """A content in columns, with the joins of each pattern over it; ``held`` is its number of triples."""
+    """A content in columns, with the joins of each pattern over it; ``held`` is its number of triples.
+
+    ``joining`` is the number of the pattern being joined.
+    """
 
     def __init__(self, requests: Sequence[tuple[BgpRequest, Bag]], ids: TermIds) -> None:
         self._conditions = IdConditions(ids)
@@ -33,6 +36,7 @@ class WindowColumns:
             for plan_, (request, bag) in zip(planned, requests, strict=True)
         ]
         self.number, self.horizon = 0, _NEVER
+        self.joining: int | None = None
 
     @property
     def held(self) -> int:
@@ -55,9 +59,11 @@ class WindowColumns:
         moves = self._moves(looks, size_of(arrivals))
         if moves is None:
             return False
-        for bag, begins, ends in moves:
+        for number, (bag, begins, ends) in enumerate(moves):
+            self.joining = number
             add_all(bag, self._bag(begins))
             add_all(bag, {row: -count for row, count in self._bag(ends).items()})
+        self.joining = None
         self._turned_by(looks)
         return True
 
@@ -85,10 +91,15 @@ class WindowColumns:
 
         ``None`` if joins are wasteful.
         """
+        begun = []
         try:
-            begun = [joins.beginning(looks, triples) for joins, _ in self._joins]
+            for number, (joins, _) in enumerate(self._joins):
+                self.joining = number
+                begun.append(joins.beginning(looks, triples))
         except WastefulError:
             return None
+        finally:
+            self.joining = None
         # Nothing can end at a look whose horizon did not move.
         at = np.flatnonzero(looks.before < looks.horizons)
         ended = [self._ending(joins, looks, at) for joins, _ in self._joins]

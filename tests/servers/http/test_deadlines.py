@@ -128,6 +128,21 @@ def test_a_collection_counts_to_the_step_it_runs_in():
     assert watched.look(16.0, 0) is DeadlineError
 
 
+def test_each_stage_of_a_step_has_the_limits_to_itself_and_a_step_those_of_all_its_stages():
+    """Two stages of 1 s and 100 bytes: neither is stopped for what both take, and both are if they come again."""
+    for unit, limit, error in ((1.0, None, DeadlineError), (0.1, 100, GrowthError)):
+        at = ["join"]
+        watched = Watched(0, time.CLOCK_MONOTONIC, 1.0, limit, lambda at=at: at[0], steps=1)
+        outcomes = []
+        for number, stage in enumerate(("join", "join", "query", "query", "join", "query")):
+            at[0] = stage
+            watched.charge(90)
+            outcomes.append(watched.look(0.6 * unit * number, 60 * number))
+        assert outcomes == [None] * 4 + [error] * 2
+        watched.steps += 1
+        assert watched.look(10.0, 1000) is None
+
+
 def test_only_the_thread_that_computes_is_stopped():
     outcomes = {}
 

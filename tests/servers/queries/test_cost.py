@@ -4,9 +4,13 @@ import time
 
 import pytest
 
+from streamgauge.engines import live
 from streamgauge.incremental.budget import TooMuchError
 from streamgauge.model.element import StreamElement
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.servers.queries.durability import ServiceJournal
+from streamgauge.servers.queries.limits import QueryLimits
+from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
 from tests.servers.queries.asks import IN, element, select, service
 
@@ -82,3 +86,62 @@ def test_a_query_that_takes_long_to_understand_is_refused(monkeypatch):
 def test_a_pattern_that_is_too_large_is_refused_by_name():
     with pytest.raises(RefusedError, match="nested counted repetitions"):
         service().register(QueryRegistration(asked("?a ?b ?c FILTER REGEX(?c, '((a{1,99}){1,99}){1,99}')")))
+
+
+class Costly:
+    """The engine `live`, whose reports each keep some bytes, and compute for so long that this is seen."""
+
+    refuse = staticmethod(live.refuse)
+
+    def __init__(self, growth):
+        self.sessions, self._growth, self._kept = 0, growth, []
+
+    def start_all(self, queries):
+        self.sessions += 1
+        return live.start_all([(query, semantics, self._keeping(emit)) for query, semantics, emit in queries])
+
+    def start(self, *query):
+        return self.start_all([query])
+
+    def _keeping(self, emit):
+        def kept(answer):
+            self._kept.append(b"1" * self._growth)
+            end = time.thread_time() + 0.08
+            while time.thread_time() < end:
+                pass
+            emit(answer)
+
+        return kept
+
+
+def costly(engine, journal=None, **limits):
+    return Queries(lambda _name: engine, ("live",), QueryLimits(**limits), clock=lambda: 0, journal=journal)
+
+
+COUNTED = asked("?s ?p ?o").replace("*", "(COUNT(*) AS ?n)")
+
+
+def test_a_restarted_query_may_keep_what_its_window_holds_once_more_in_joins(tmp_path):
+    """Before and after the restart: 30,000 triples in the window count as 12 MB, of which a report takes 16."""
+    engine = Costly(2**24)
+    for second in (0, 1):
+        queries = costly(engine, ServiceJournal(tmp_path, time.monotonic), growth=2**23)
+        running = queries.queries()[0] if second else queries.register(QueryRegistration(COUNTED))
+        items = [element(5000)] if second else [crowd(0, 30_000), element(2500), crowd(3000, 30_000)]
+        queries.publish(IN, items)
+        assert queries.settle(60)
+        queries.journal.wait(queries.journal.ticket(), 60)
+        assert (running.state, running.fault, running.answers.number) == ("running", "", 1 + second)
+        queries.close("over")
+
+
+def test_queries_in_one_session_each_have_the_limits_to_themselves():
+    """Together they compute for longer and keep more than one may: their session is not begun again."""
+    engine = Costly(2**24)
+    queries = costly(engine, seconds=0.3, growth=3 * 2**23)
+    running = [queries.register(QueryRegistration(COUNTED.replace("?n", f"?n{number}"))) for number in range(6)]
+    queries.publish(IN, [element(0), element(2500)])
+    assert queries.settle(60)
+    assert [(query.state, query.answers.number) for query in running] == [("running", 1)] * 6
+    assert engine.sessions == 1
+    queries.close("over")

@@ -23,8 +23,8 @@ from streamgauge.engines.spark.panes import PaneRows, Panes, files_of, streaming
 from streamgauge.engines.spark.parts import PartFile, PartFiles
 from streamgauge.engines.spark.state import Closes, Pane, State, StateLog, forget
 from streamgauge.formats.stream import write
+from streamgauge.incremental.drivers.admission import Admission, disorder
 from streamgauge.incremental.drivers.relation_to_stream import answer_kind
-from streamgauge.incremental.drivers.window import Admission, disorder
 from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement

@@ -71,6 +71,11 @@ class DriverGroup:
         """The receiver of the answer that is being evaluated."""
         return next((driver.reporting for driver in self._drivers if driver.reporting is not None), None)
 
+    @property
+    def stage(self) -> Hashable:
+        """The query, or the pattern, that is being evaluated."""
+        return tuple([driver.stage for driver in self._drivers])
+
     def push(self, element: StreamElement) -> None:
         """Pass an element to every driver."""
         before = self._missed()

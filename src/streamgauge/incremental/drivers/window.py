@@ -1,15 +1,15 @@
 """The window driver: elements enter and leave the incremental evaluator according to a Semantics value.
 
 Queries with the same windows, semantics and static data share one driver; others have separate ones.
-``Admission`` decides which elements a session accepts, by stream and order of time.
 """
 
 from collections import deque
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from heapq import heappop, heappush
 from itertools import count, islice
 from typing import TYPE_CHECKING, TypeAlias
 
+from streamgauge.incremental.drivers.admission import Admission, disorder
 from streamgauge.incremental.drivers.frames import (
     NEVER,
     CountFrame,
@@ -29,44 +29,12 @@ from streamgauge.model.semantics import Borders, Origin, Report, Semantics, Tick
 from streamgauge.model.terms import Triple
 from streamgauge.semantics.growth import sent_at_once
 from streamgauge.semantics.jumps import MAX_INSTANTS, is_quiet, refuse_jump
-from streamgauge.semantics.refusal import OutOfOrderError, StreamNameError
 
 if TYPE_CHECKING:
     from streamgauge.formats.batches import ElementBatch
     from streamgauge.incremental.column_joins import ColumnJoins
     from streamgauge.incremental.drivers.ticks import TickColumns
     from streamgauge.incremental.term_ids import IdTriples
-
-
-class Admission:
-    """The streams of a query; elements of others are skipped, and reported at the end if there were no own ones."""
-
-    def __init__(self, streams: Collection[str]) -> None:
-        self.streams, self.heard = frozenset(streams), False
-        self._foreign: str | None = None
-
-    def takes(self, element: StreamElement, now: int | None = None) -> bool:
-        """Whether an element belongs to the query's streams; OutOfOrderError if it is before ``now`` (ms)."""
-        if element.stream not in self.streams:
-            self._foreign = element.stream
-            return False
-        self.heard = True
-        if now is not None and element.time < now:
-            raise OutOfOrderError(f"element {element.sequence} goes back to {element.time} ms: sort the stream")
-        return True
-
-    def close(self) -> None:
-        """End the input; StreamNameError if there were elements, but none of the query's streams."""
-        if self._foreign is not None and not self.heard:
-            raise StreamNameError(self.streams, self._foreign)
-
-
-def disorder(element: StreamElement, greatest: int) -> OutOfOrderError:
-    """The error for an element before the time ``greatest`` (ms) of an earlier one, without a lateness bound."""
-    return OutOfOrderError(
-        f"element {element.sequence} goes back from {greatest} to {element.time} ms: "
-        "sort the stream or declare a lateness bound"
-    )
 
 
 _EARLY = -(2**62)
@@ -291,6 +259,11 @@ class WindowDriver:
     def reporting(self) -> Emit | None:
         """The receiver of the answer that is being evaluated."""
         return self._reports.reporting
+
+    @property
+    def stage(self) -> Hashable:
+        """The query, or the pattern, that is being evaluated."""
+        return self._pool.joining, self._reports.reporting
 
     @property
     def bounded(self) -> bool:

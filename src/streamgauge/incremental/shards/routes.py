@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from streamgauge.formats.batches import Columns, Numbers, Times, check_numbers, columns_with
 from streamgauge.formats.lines import LineError
-from streamgauge.incremental.drivers.window import Admission, disorder
+from streamgauge.incremental.drivers.admission import Admission, disorder
 from streamgauge.incremental.shards.keys import Route, TripleRoutes
 from streamgauge.incremental.shards.plan import ShardingPlan, WindowTurns
 from streamgauge.model.element import StreamElement

@@ -14,9 +14,9 @@ import gc
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from math import inf
 from operator import attrgetter
@@ -66,25 +66,51 @@ class Interruption(BaseException):
     """Interrupts a thread. A BaseException, so that no ``except Exception`` on the way swallows it."""
 
 
+@dataclass(slots=True)
+class _Charge:
+    """The CPU time and growth of a step or stage since a check saw it begin.
+
+    That was at CPU clock ``began`` (s), when the process had ``size`` bytes and collections had taken ``spared`` s.
+    """
+
+    began: float = 0.0
+    size: int = 0
+    spared: float = 0.0
+    growth: float = 0.0
+    """The thread's share of the process's growth (bytes), by its share of the CPU time between two checks."""
+
+    def seconds(self, now: float, collected: float) -> float:
+        """CPU time (s) up to ``now``, when collections have taken ``collected`` s."""
+        took = now - self.began
+        # Collections count up to the thread's own time: it may have made the garbage, or only have been next in turn.
+        return min(took, 2 * (took - (collected - self.spared)))
+
+    def bytes(self, size: int) -> float:
+        """The growth up to a process size of ``size`` bytes."""
+        # At least half of the growth has to be this thread's, or it would be stopped for a neighbour's.
+        return min(size - self.size, 2 * self.growth)
+
+
 @dataclass(eq=False, slots=True)
 class Watched:
     """A thread whose ``steps`` may each take ``seconds`` of CPU time and grow the process by ``growth`` bytes.
 
-    ``began`` is its CPU clock (s), and ``base_bytes`` the size of the process, when the last step was seen to begin.
+    Where a step has stages, each value of ``stage`` has the limits to itself, and the step those of all that were seen.
     """
 
     thread: int
     clock: int
     seconds: float
     growth: int | None
-    began: float = 0.0
-    base_bytes: int = 0
+    stage: Callable[[], Hashable] = lambda: None
     worked: float = 0.0
     """Its CPU time (s) without garbage collections at the last check."""
-    charged: float = 0.0
-    """Its share of the process's growth during the step (bytes), by its share of the CPU time between two checks."""
     steps: int = 0
     seen: int = -1
+    stages: dict[Hashable, None] = field(default_factory=dict)
+    """The stages of the step that were seen, in order of the last time."""
+    step_charge: _Charge = field(default_factory=_Charge)
+    stage_charge: _Charge = field(default_factory=_Charge)
     stopped: type[TooMuchError] | None = None
     """The error of a thread that is being stopped."""
     sent: float = -inf
@@ -96,8 +122,6 @@ class Watched:
     collecting: float | None = None
     in_collection: bool = False
     """Whether a collection runs in it, callbacks (``gc.callbacks``) included: CPython drops exceptions there."""
-    spared: float = 0.0
-    """CPU time (s) of collections before the step."""
     missed: bool = False
     """Whether the last attempt to interrupt it came during a collection."""
 
@@ -121,19 +145,37 @@ class Watched:
     def look(self, now: float, size: int) -> type[TooMuchError] | None:
         """The error of a limit that is exceeded at CPU clock ``now`` and process size ``size``, if any."""
         collected = self.collected_by(now)
+        self._begin(self.stage(), now, size, collected)
+        self.worked = now - collected
+        # A worked example: 10 s for each of three queries. The first is stopped after 10 s. If each takes 4 s, and so
+        # again at further reports of the same element, the step is stopped after 30 s.
+        for charge, parts in ((self.stage_charge, 1), (self.step_charge, len(self.stages))):
+            if charge.seconds(now, collected) >= parts * self.seconds:
+                return DeadlineError
+            if self.growth is not None and charge.bytes(size) >= parts * self.growth:
+                return GrowthError
+        return None
+
+    def _begin(self, stage: Hashable, now: float, size: int, collected: float) -> None:
+        """Begin to charge a step, or a stage, that was not under way at the last check."""
         # The watched thread only increments `steps`; the reading of clocks, which costs a system call, is left to the
         # checks. A step thus begins for its limits at the first check that sees it, up to `LOOK_S` late.
         if self.seen != self.steps:
-            self.seen, self.began, self.base_bytes, self.charged, self.spared = self.steps, now, size, 0.0, collected
-        self.worked = now - collected
-        took = now - self.began
-        # Collections count up to the thread's own time: it may have made the garbage, or only have been next in turn.
-        if min(took, 2 * (took - (collected - self.spared))) >= self.seconds:
-            return DeadlineError
-        # 2 * charged: at least half of the growth has to be this thread's, or it would be stopped for a neighbour's.
-        if self.growth is not None and min(size - self.base_bytes, 2 * self.charged) >= self.growth:
-            return GrowthError
-        return None
+            self.seen, self.step_charge = self.steps, _Charge(now, size, collected)
+            self.stages.clear()
+        if next(reversed(self.stages), self) != stage:
+            self.stages.pop(stage, None)
+            self.stages[stage], self.stage_charge = None, _Charge(now, size, collected)
+
+    def charge(self, growth: float) -> None:
+        """Charge it with bytes by which the process has grown."""
+        self.step_charge.growth += growth
+        self.stage_charge.growth += growth
+
+    def excuse(self, size: int) -> None:
+        """Begin to charge growth anew, from a process size in bytes."""
+        for charge in (self.step_charge, self.stage_charge):
+            charge.size, charge.growth = size, 0.0
 
 
 class Deadlines:
@@ -154,15 +196,17 @@ class Deadlines:
             os.register_at_fork(after_in_child=self._begin_again)
 
     @contextmanager
-    def within(self, seconds: float, growth: int | None = None) -> Iterator[Watched]:
+    def within(
+        self, seconds: float, growth: int | None = None, stage: Callable[[], Hashable] = lambda: None
+    ) -> Iterator[Watched]:
         """Raise DeadlineError in the block once this thread has used ``seconds`` of CPU time in it.
 
         GrowthError once the process has grown by ``growth`` bytes. A caller that increments ``steps`` has both limits
-        for each step.
+        for each step, and for each ``stage`` of a step, which another thread calls: it takes no locks.
         """
         ident = get_ident()
         clock = _clock(ident)
-        watched = Watched(ident, clock, seconds, growth)
+        watched = Watched(ident, clock, seconds, growth, stage)
         # Takes the base values of the first step before the thread is watched, or work before the block would count.
         watched.look(time.clock_gettime(clock), 0 if growth is None else self._size())
         # An outer block of the same thread: it is watched again after this one, but not meanwhile.
@@ -203,7 +247,7 @@ class Deadlines:
         with self._changed:
             if not self._watched:
                 # Growth while nobody was watched belongs to no thread.
-                self._last_size = watched.base_bytes
+                self._last_size = watched.step_charge.size
             self._watched[watched.thread] = watched
             if not self._looking:
                 self._looking = True
@@ -291,7 +335,7 @@ class Deadlines:
                 _stop(watched)
         if grown:
             # One at a time: its memory may be enough for all, and stopping a second query would have been for nothing.
-            largest = max(grown, key=attrgetter("charged"))
+            largest = max(grown, key=attrgetter("step_charge.growth"))
             largest.stopped = GrowthError
             _stop(largest)
             self._excuse(size)
@@ -301,7 +345,7 @@ class Deadlines:
         taking = any(watched.stopped is GrowthError for watched in self._watched.values())
         if taking or self._leaving:
             for watched in self._watched.values():
-                watched.base_bytes, watched.charged = size, 0.0
+                watched.excuse(size)
         self._leaving = False
 
     def _charge(self, size: int, clocks: Sequence[tuple[Watched, float]]) -> None:
@@ -312,7 +356,7 @@ class Deadlines:
         worked = [now - watched.collected_by(now) - watched.worked for watched, now in clocks]
         total = sum(worked)
         for (watched, _), own in zip(clocks, worked, strict=True):
-            watched.charged += grown * own / total if total else 0.0
+            watched.charge(grown * own / total if total else 0.0)
 
 
 def _clock(thread: int) -> int:

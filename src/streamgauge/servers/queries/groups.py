@@ -8,7 +8,7 @@ service does the same with the items of its journal.
 """
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import chain
@@ -343,6 +343,10 @@ class EvaluationGroup:
         trees = () if self.session is None else self.session.operator_trees
         # The trees are in the order in which the session got its queries, ended ones included (`begin`).
         return trees[self._evaluations.index(evaluation)] if trees else None
+
+    def stage(self) -> Hashable:
+        """The question, or the pattern, that its session evaluates for an item: each has the limits to itself."""
+        return None if self.session is None else self.session.stage
 
     def suspects(self) -> list[SharedEvaluation]:
         """The evaluation that was under way, else half of all."""

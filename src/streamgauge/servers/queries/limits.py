@@ -12,8 +12,8 @@ class QueryLimits:
     ``kept_bytes``) of a query can be resumed from, and a subscriber that is ``lag`` answers behind is disconnected.
     ``memory`` bounds the estimated size of a query: its static data, windows and stored answers. ``seconds`` of CPU
     bound an element with the reports that it makes due, and ``growth`` the growth of the process meanwhile, beyond the
-    estimated size of windows; a query is parsed within ``seconds``, while ``registrations`` of others wait. Time may
-    advance past at most ``jump`` reports at once.
+    estimated size of windows, for each query and each pattern that queries share; a query is parsed within ``seconds``,
+    while ``registrations`` of others wait. Time may advance past at most ``jump`` reports at once.
     """
 
     queries: int = 100

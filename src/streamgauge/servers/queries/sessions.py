@@ -1,6 +1,6 @@
 """Sessions: queries answered by an engine from the present time of their streams, and answers as a stream."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
@@ -102,6 +102,12 @@ class EngineSession:
         """The number of the query whose answer is being evaluated, where the engine says so."""
         emit = getattr(self._session, "reporting", None)
         return None if emit is None else next((at for at, own in enumerate(self._emits) if own is emit), None)
+
+    @property
+    def stage(self) -> Hashable:
+        """The query, or the pattern, that is being evaluated, where the engine says so."""
+        stage: Hashable = getattr(self._session, "stage", None)
+        return stage
 
     def push(self, element: StreamElement) -> None:
         """Process an element of the streams."""

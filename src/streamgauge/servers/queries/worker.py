@@ -319,8 +319,7 @@ class QueryWorker:
         Questions without queries may be the cause: the others are first tried without them.
         """
         try:
-            growth = self._limits.growth + group.memory  # a first report may keep what windows hold once more, in joins
-            with DEADLINES.within(self._limits.seconds, growth) as group.watched:
+            with DEADLINES.within(self._limits.seconds, self._limits.growth, group.stage) as group.watched:
                 self._answer(group, group.watched)
                 return
         except QueryLimitError as error:
@@ -356,6 +355,8 @@ class QueryWorker:
             group.begin(self._log, watched)
         durability = self._durability
         for number, item in self._log.part(group.progress.next, self._log.end):
+            # A first report may keep what windows hold once more, in joins; a restarted session's windows are full.
+            watched.growth = self._limits.growth + group.memory
             watched.steps += 1
             self._number = number
             group.take(item)
