@@ -12,6 +12,7 @@ from typing import NamedTuple, Protocol
 import pytest
 from httpx._transports import default
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
 
 pytest_plugins = ["tests.selection", "tests.durations"]
 
@@ -21,7 +22,12 @@ COMMON = settings(deadline=None, suppress_health_check=list(HealthCheck), phases
 # The suite draws the same cases in every run, so that a change passes or fails by itself; proofs draw new ones.
 settings.register_profile("test", parent=COMMON, max_examples=15, derandomize=True)
 settings.register_profile("prove", parent=COMMON, max_examples=2000)
-settings.load_profile(os.environ.get("STREAMGAUGE_EXAMPLES", "test"))
+settings.load_profile(PROFILE := os.environ.get("STREAMGAUGE_EXAMPLES", "test"))
+
+if PROFILE == "test":
+    providers._get_local_constants = lambda: providers._local_constants
+"""Constants of the source are drawn by proofs only: which of them there are depends on the modules that a process has
+imported, so a test drew other cases alone than in the suite, and each worker parsed the whole source for them."""
 
 default.create_ssl_context = cache(default.create_ssl_context)  # type: ignore[attr-defined]
 """Clients of httpx share their TLS context: each would read all authorities of the web anew, 40 ms of CPU."""

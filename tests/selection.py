@@ -14,11 +14,13 @@ import atexit
 import gc
 import os
 import platform
+import re
 import subprocess
 import sys
 import threading
 from contextlib import suppress
 from importlib import import_module
+from pathlib import Path
 from time import process_time
 from typing import Final
 from zlib import crc32
@@ -67,6 +69,17 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(Quick(), "quick")
 
 
+PROOFS: Final = re.compile(r"^pytestmark = .*pytest\.mark\.prove\b", re.MULTILINE)
+"""What a file of proofs alone has."""
+
+
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Files of proofs alone are not imported where proofs are left out."""
+    if config.option.markexpr != "not prove" or not collection_path.name.startswith("test_"):
+        return None
+    return True if PROOFS.search(collection_path.read_text("utf-8")) else None
+
+
 def pytest_itemcollected(item: pytest.Item) -> None:
     """Mark a test with what its fixtures need, and with the group of tests that share a worker."""
     needs = {NEEDS[name] for name in getattr(item, "fixturenames", ()) if name in NEEDS}
@@ -93,16 +106,33 @@ def stay_frozen() -> None:
 
 
 @pytest.hookimpl(wrapper=True)
-def pytest_collection():
+def pytest_collection(session: pytest.Session):
     """Collected tests live as long as the process: no collection of garbage looks at them, now or later."""
     gc.disable()
     try:
+        import_share(session.config)
         return (yield)
     finally:
         gc.freeze()
         gc.unfreeze = stay_frozen
         gc.set_threshold(*RARELY)
         gc.enable()
+
+
+def import_share(config: pytest.Config) -> None:
+    """Of all test files, a worker imports its share first.
+
+    A file is compiled by who imports it first: in a fresh copy all workers, going through the files in the same order,
+    would each compile all of them, for 15 s of CPU.
+    """
+    worker, workers = os.environ.get("PYTEST_XDIST_WORKER", ""), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", 1))
+    if workers == 1 or config.args_source is not pytest.Config.ArgsSource.TESTPATHS:
+        return
+    files = sorted(Path(__file__).parent.rglob("test_*.py"))
+    for file in files[int(worker.removeprefix("gw")) :: workers]:
+        if not pytest_ignore_collect(file, config):
+            with suppress(Exception, pytest.skip.Exception):  # the collection tells of it
+                import_module(".".join(file.relative_to(config.rootpath).with_suffix("").parts))
 
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
