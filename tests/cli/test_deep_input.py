@@ -13,7 +13,11 @@ def filtered(query: str, expression: str) -> str:
     return query.replace("?s ex:p ?o }", f"?s ex:p ?o {expression} }}")
 
 
-@pytest.mark.parametrize("part", [f"FILTER({SIGNS}?o)", "FILTER(?o" + "+?o" * 7_000 + ")", UNIONS + "{ ?s ?p ?o }"])
+@pytest.mark.parametrize(
+    "part",
+    [f"FILTER({SIGNS}?o)", "FILTER(?o" + "+?o" * 7_000 + ")", UNIONS + "{ ?s ?p ?o }"],
+    ids=["signs", "sum", "unions"],
+)
 @pytest.mark.parametrize(
     "words",
     [

@@ -173,13 +173,13 @@ def test_every_judgement_has_a_sign() -> None:
     assert set(markdown.SIGNS) == set(Judgement)
 
 
-@pytest.mark.parametrize("character", ["\0", "\x01", "\x1b", "\x9b", "\ud800", "\ufffe"])
-def test_free_text_with_a_control_character_is_shown_in_every_format(character):
-    texts = dict.fromkeys(("engine", "experiment", "failure", "query_text"), f"a{character}b")
-    tables = {name: {f"a{character}b": f"c{character}d"} for name in ("workload", "options", "versions")}
+def test_free_text_with_control_characters_is_shown_in_every_format():
+    characters = "\0\x01\x1b\x9b\ud800\ufffe"
+    texts = dict.fromkeys(("engine", "experiment", "failure", "query_text"), f"a{characters}b")
+    tables = {name: {f"a{characters}b": f"c{characters}d"} for name in ("workload", "options", "versions")}
     run, verdict = build.right(**texts, **tables)
-    odd = (run, replace(verdict, reason=f"why{character}", cautions=(f"mind{character}",)))
+    odd = (run, replace(verdict, reason=f"why{characters}", cautions=(f"mind{characters}",)))
     for text in (document([odd], "t"), markdown.page([odd], "t"), junit.page([odd], AT)):
         text.encode()
-        assert character not in text
+        assert not set(characters) & set(text)
     assert ElementTree.fromstring(junit.page([odd], AT)) is not None

@@ -204,6 +204,8 @@ def xsd_duration(ms: int) -> str:
 
 
 _FORMS: Final = ("SELECT", "CONSTRUCT", "ASK")
+_OPENERS: Final = frozenset(("FROM", "STREAM", "WINDOW", "GRAPH", *_FORMS))
+"""Keywords at which a clause of a dialect begins."""
 _STREAMS: Final = {f"{operator.value.upper()}": operator for operator in CQL}
 
 
@@ -242,6 +244,14 @@ class Clauses:
             return False
         forms = (form for form in islice(self.tokens, self.prologue.end, None) if form.says(*_FORMS))
         return token is next(forms, None)
+
+    def reach(self) -> bool:
+        """Steps to the next keyword at which a clause of any dialect may begin; false at the end of the text."""
+        tokens_, at = self.tokens, self.at
+        while at < len(tokens_) and not (tokens_[at].kind == "word" and tokens_[at].text.upper() in _OPENERS):
+            at += 1
+        self.at = at
+        return at < len(tokens_)
 
     def take(self, *words: str) -> bool:
         """Steps over these keywords if they follow."""

@@ -60,7 +60,7 @@ def parse(text: str) -> ContinuousQuery:
     if clauses.says("REGISTER"):
         clauses.refuse("CQELS has no REGISTER: leave it out", clauses.token)
     blocks: list[_Block] = []
-    while clauses.at < len(clauses.tokens):
+    while clauses.reach():
         _clause(clauses, blocks)
     sources = tuple(dict.fromkeys(block.source for block in blocks if isinstance(block.source, StreamWindow)))
     if not sources:
@@ -70,7 +70,7 @@ def parse(text: str) -> ContinuousQuery:
 
 
 def _clause(clauses: Clauses, blocks: list[_Block]) -> None:
-    """Reads the stream clause at the cursor, or steps over one token."""
+    """Reads the stream clause at the cursor, or steps over its keyword."""
     first = clauses.token
     if clauses.static_graph(may_be_named=True):
         return

@@ -64,7 +64,7 @@ def parse(text: str) -> ContinuousQuery:
     if clauses.says("REGISTER"):
         _register(clauses)
     uses: list[_Use] = []
-    while clauses.at < len(clauses.tokens):
+    while clauses.reach():
         _clause(clauses, uses)
     if not clauses.windows:
         clauses.refuse(f"an RSP-QL query needs a window: add {CLAUSE}", clauses.tokens[0] if clauses.tokens else None)
@@ -84,7 +84,7 @@ def _register(clauses: Clauses) -> None:
 
 
 def _clause(clauses: Clauses, uses: list[_Use]) -> None:
-    """Reads the stream clause at the cursor, or steps over one token."""
+    """Reads the stream clause at the cursor, or steps over its keyword."""
     first = clauses.token
     if clauses.static_graph(may_be_named=True):
         return

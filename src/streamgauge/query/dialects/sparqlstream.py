@@ -48,7 +48,7 @@ def parse(text: str) -> ContinuousQuery:
     clauses = open_clauses(text)
     if clauses.says("REGISTER"):
         clauses.refuse("SPARQLstream has no REGISTER: leave it out", clauses.token)
-    while clauses.at < len(clauses.tokens):
+    while clauses.reach():
         _clause(clauses)
     if not clauses.windows:
         what = f"a SPARQLstream query needs a stream: add {CLAUSE}"
@@ -58,7 +58,7 @@ def parse(text: str) -> ContinuousQuery:
 
 
 def _clause(clauses: Clauses) -> None:
-    """Reads the stream clause at the cursor, or steps over one token."""
+    """Reads the stream clause at the cursor, or steps over its keyword."""
     first = clauses.token
     if clauses.static_graph():
         return
