@@ -31,6 +31,7 @@ FOLDERS = (
 WITHOUT = (
     *(f"streamgauge/oracle/expected/{name}.py" for name in ("on_spark", "extent", "in_tasks", "ranks", "stretches")),
     *(f"streamgauge/oracle/judging/{name}.py" for name in ("gracious_tables", "hand_overs", "instant_tasks", "tables")),
+    "streamgauge/oracle/diagnosis/whole_run.py",
 )
 """Files that only tests with a JVM reach, which are not run here."""
 TESTS = (

@@ -126,6 +126,15 @@ def test_a_missed_report_is_wrong_where_empty_answers_are_sent_whatever_its_rows
     assert (verdict.judgement, verdict.missed) == (judged, 1)
 
 
+def test_the_nearest_legal_answer_is_that_of_one_choice() -> None:
+    """All four rows have the same SAMPLE: where the first two have 'x', the others' 'y' are wrong, both of them."""
+    text = "SELECT ?t ?any { { SELECT (SAMPLE(?o) AS ?any) { ?s <urn:p> ?o } } ?t <urn:q> ?u }"
+    elements = stream("0: a p 'x'. a p 'y'. | 1: b q u. c q u. d q u. e q u.")
+    run = run_of(text, *((f"<urn:{t}>", f'"{o}"') for t, o in zip("bcde", "xxyy", strict=True)))
+    (window,) = check(run, definition(elements), 0, JudgingRules()).windows
+    assert (window.true_positives, window.expected, window.actual) == (2, 4, 4)
+
+
 @pytest.mark.parametrize(("number", "judged"), [("61", Judgement.RIGHT), ("61.0e0", Judgement.WRONG)])
 def test_datatypes_stay_exact_beside_a_report_that_only_another_legal_answer_sends(number, judged) -> None:
     """The average of 49.7f and 50.3f is above 50 or not: its answer is legal, where the evaluator sends none."""

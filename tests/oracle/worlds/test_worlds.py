@@ -214,10 +214,24 @@ def is_of(received: list[Any], bag: Counter[Row], computed: frozenset[int]) -> b
     return not left
 
 
+def legality(form: Any, triples: Any) -> ReportLegality:
+    """The judge of answers to a query over one content."""
+    query = ContinuousQuery(form, (StreamWindow(STREAM, Window(5, 5)),))
+    contents = ((Arrival(STREAM, 0, None, tuple(triples)),),)
+    return ReportLegality(lambda _: contents, query, RSPQL)
+
+
 def opinion(drawn: Drawn, rows: list[Row]) -> Any:
-    query = ContinuousQuery(drawn.form, (StreamWindow(STREAM, Window(5, 5)),))
-    contents = ((Arrival(STREAM, 0, None, tuple(drawn.triples)),),)
-    return ReportLegality(lambda _: contents, query, RSPQL).of(DueReport(0, ()), rows)
+    return legality(drawn.form, drawn.triples).of(DueReport(0, ()), rows)
+
+
+def test_answers_name_the_choices_of_their_conditions_and_of_their_terms() -> None:
+    """The average of 49.7f and 50.3f is above 50 or not, and SAMPLE is either subject."""
+    text = "SELECT (SAMPLE(?s) AS ?any) { ?s :v ?o } HAVING(AVG(?o) > 50.0)"
+    triples = [(f"<urn:{s}>", "<urn:v>", literal(o, "float")) for s, o in (("a", "49.7"), ("b", "50.3"))]
+    possible = legality(parse_sparql(PREFIX + text), triples).answers(DueReport(0, ()))
+    reasons = {variable.reason for variable in possible.variables}
+    assert reasons == {"the value of SAMPLE (SPARQL 18.5.1.8)", "a computed number (F&O, 4.2; SPARQL 17.3)"}
 
 
 def agree(seed: int) -> bool:

@@ -114,7 +114,6 @@ class _Tried:
         self.fitting: list[SearchResult] = []
         """Models found so far that give exactly the recorded answers."""
         self._done = 0
-        self._of = 1
         self._at_most(_steps(len(search.faults) + len(search.fine), len(search.faults), len(search.fine)))
 
     def declared(self) -> tuple[Case, int]:

@@ -1,7 +1,11 @@
 """One operator of the query is another one: `>` for `>=` at a value on the bound, wherever the condition stands."""
 
+from dataclasses import replace
+
 import pytest
 
+from streamgauge.model.semantics import Counting
+from streamgauge.semantics.profiles import RSPQL
 from tests.oracle.diagnosis.faults.recordings import best, diagnosed, recording
 
 TEXT = " | ".join(f"{t}: s{t % 3} p {t // 3 % 4}. s{t % 3} q {t % 4}." for t in range(1, 60, 2))
@@ -50,3 +54,25 @@ def test_another_aggregate_is_named(declared, computed):
     query = "SELECT (%s AS ?n) { ?s <urn:p> ?v }"
     run = recording(TEXT, query % declared, query % computed)
     assert f"{computed} for {declared}" in best(diagnosed(run, TEXT))
+
+
+@pytest.mark.parametrize(
+    ("declared", "used", "name"),
+    [
+        ("?s <urn:p> ?v MINUS { ?s <urn:q> ?v }", "?s <urn:p> ?v", "MINUS ignored"),
+        ("{ ?s <urn:p> ?v } UNION { ?s <urn:q> ?v }", "?s <urn:q> ?v", "UNION: left branch lost"),
+        ("{ ?s <urn:p> ?v } UNION { ?s <urn:q> ?v }", "?s <urn:p> ?v", "UNION: right branch lost"),
+    ],
+)
+def test_an_operand_that_is_not_evaluated_is_named(declared, used, name):
+    run = recording(TEXT, f"SELECT ?s ?v {{ {declared} }}", f"SELECT ?s ?v {{ {used} }}")
+    assert name in best(diagnosed(run, TEXT))
+
+
+def test_copies_count_under_a_semantics_whose_contents_are_bags():
+    """Each triple comes twice in a window, which a set would hold once."""
+    text = " | ".join(f"{t}: s p {t // 10 + t % 2}." for t in range(1, 40, 3))
+    bags = replace(RSPQL, name="bags", content=Counting.BAG)
+    query = "SELECT (%s AS ?n) { ?s <urn:p> ?v }"
+    run = recording(text, query % "COUNT(?v)", query % "SUM(?v)", advance=40, semantics=bags)
+    assert "SUM(?v) for COUNT(?v)" in best(diagnosed(run, text))
