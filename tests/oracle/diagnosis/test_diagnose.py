@@ -7,7 +7,7 @@ from random import Random
 
 import pytest
 
-from streamgauge.model.semantics import CQL, Borders, Grain, Scope, Tick
+from streamgauge.model.semantics import CQL, R2S, Borders, Changes, Grain, Scope, Tick
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.diagnosis.diagnose import diagnose, explained, worked
 from streamgauge.oracle.diagnosis.faults import load
@@ -76,6 +76,8 @@ def explains(case):
     assert verdict.judgement is Judgement.WRONG, case.names
     diagnosis = diagnose(case.run, case.world.elements)
     assert diagnosis.differs > 0, case.names
+    parts = [part for model in diagnosis.models for part in model]
+    assert all(part.name and part.sentence.endswith(".") for part in parts), case.names
     return diagnosis.exact and len(diagnosis.models[0]) <= len(case.names)
 
 
@@ -105,6 +107,17 @@ def test_a_thousand_injected_faults_are_named():
     cases = drawn(1000, first=100_000)
     assert {name for case in cases for name in case.names} == set(FAULTS)
     assert rate(cases) >= 0.99
+
+
+@pytest.mark.parametrize(("changes", "reports"), [(Changes.BOTH, 3), (Changes.ARRIVALS, 2)])
+def test_a_content_that_only_loses_triples_has_a_report_where_evictions_count(changes, reports):
+    """At 6, b comes again, and a has left."""
+    text = "0: a p o. | 3: b p o. | 6: b p o."
+    changing = replace(CQELS, changes=changes, scope=Scope.RANGE, grain=Grain.REPORT, notify_empty=True)
+    run = right_run(replace(changing, r2s=R2S.RSTREAM, r2s_able=frozenset(CQL)), text, window=(5, 5))
+    assert len(run.answers) == reports
+    diagnosis = diagnose(run, stream(text))
+    assert (diagnosis.models, diagnosis.differs, diagnosis.distance) == ((), 0, 0)
 
 
 @pytest.mark.slow

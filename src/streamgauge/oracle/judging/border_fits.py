@@ -315,7 +315,7 @@ class SolutionSearch:
         counts: Ranks = np.bincount(self._row[within[exist]], minlength=len(self._numbers))
         return np.minimum(counts, 1) if self._once else counts
 
-    def _sent(self, ranks: Ranks, before: Ranks) -> Ranks:
+    def _sent(self, ranks: Ranks | int, before: Ranks) -> Ranks:
         """Copies of rows that are sent, from the copies now and before: the positive part of the signed difference."""
         sent: Ranks = np.maximum(self._sign * (ranks - before), 0)
         return sent
@@ -340,7 +340,7 @@ class SolutionSearch:
             *self._together(within[several].tolist(), before, wanted),
         ]
         spans, common, rows = (np.concatenate(columns) for columns in zip(*steps, strict=True))
-        ranks, silent = _RankBorders(self._contents, view), self._sent(np.zeros_like(before), before)
+        ranks, silent = _RankBorders(self._contents, view), self._sent(0, before)
         shared = ranks.quadrants(spans, common, int(np.minimum(silent, wanted).sum()))
         best = best_pair(ranks.grid, shared, ranks.quadrants(spans, rows, int(silent.sum())), len(received))
         return ranks.fit(best.start, best.end, best.common, best.rows, len(received))
