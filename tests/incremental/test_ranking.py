@@ -157,6 +157,38 @@ def test_nothing_is_held_when_everything_has_gone():
     assert ranking.held == 0
 
 
+FAR_BEHIND = {
+    "?v": lambda row: (row[1], row),
+    "DESC(?v)": lambda row: (-int(row[1][1]), row),
+    "?v DESC(?s)": lambda row: (row[1], -int(row[0][5:8])),
+    "DESC(?s) ?v": lambda row: -int(row[0][5:8]),
+}
+
+
+@pytest.mark.parametrize("order", FAR_BEHIND)
+def test_rows_far_behind_the_range_move_into_it_in_order(order):
+    """Hundreds of rows of few and of many first keys, several times each, go and come back in a drawn order."""
+    kept, cut = apart(parse_sparql(f"SELECT ?s ?v {{ ?s <urn:p> ?v }} ORDER BY {order} OFFSET 2 LIMIT 5"))
+    random, ranking, shown = Random(order), Ranking(cut, wanted(kept), 2, EvaluationBudget()), Counter()
+    rows = {(f"<urn:{at:03}>", f'"{at % 7}"'): 1 + at % 3 for at in range(300)}
+    delta = dict(rows)
+    for _ in range(30):
+        shown.update(ranking.change(delta))
+        there = sorted(rows, key=FAR_BEHIND[order])
+        assert +shown == Counter([row for row in there for _ in range(rows[row])][2:7])
+        assert min(shown.values()) >= 0
+        gone = random.sample(there, 30) if random.random() < 0.5 else there[:30]
+        back = random.sample([f"{at:03}" for at in range(300)], 30)
+        after = {row: count for row, count in rows.items() if row not in gone}
+        for row in ((f"<urn:{text}>", f'"{int(text) % 7}"') for text in back):
+            after[row] = after.get(row, 0) + 1
+        delta = {row: after.get(row, 0) - rows.get(row, 0) for row in {**rows, **after}}
+        delta, rows = {row: count for row, count in delta.items() if count}, after
+    shown.update(ranking.change(delta))
+    shown.update(ranking.change({row: -count for row, count in rows.items()}))
+    assert (+shown, ranking.held) == (Counter(), 0)
+
+
 def test_the_cost_of_a_change_is_not_that_of_the_window():
     kept, cut = apart(parse_sparql("SELECT ?v { ?s <urn:p> ?v } ORDER BY ?v LIMIT 20000 OFFSET 20000"))
     effort = EvaluationBudget(50_000)

@@ -1,9 +1,10 @@
 """From changes of solutions to changes of the answer: a boolean, triples, or the range of ORDER BY with LIMIT.
 
-ORDER BY with LIMIT and OFFSET keeps all rows sorted and shows a range of positions. An inserted or deleted row moves at
-most one row over each end of the range, so its cost is logarithmic in the number of rows. With OFFSET 1 and LIMIT 2,
-the range of a c d e is c d. When b is inserted at position 1, b enters the range at its front, and d, now behind its
-end, leaves: b c. When a is deleted, b leaves at the front and d enters at the back: c d.
+ORDER BY with LIMIT and OFFSET keeps rows sorted as far as the range and shows a range of positions; those behind it are
+sorted by their first key only (``rows_behind``). An inserted or deleted row moves at most one row over each end of the
+range, so its cost is logarithmic in the number of rows. With OFFSET 1 and LIMIT 2, the range of a c d e is c d. When b
+is inserted at position 1, b enters the range at its front, and d, now behind its end, leaves: b c. When a is deleted, b
+leaves at the front and d enters at the back: c d.
 
 Rows with equal keys, and rows that SPARQL 1.1 (15.1) does not order, are sorted deterministically: by kind (unbound,
 blank nodes, IRIs, literals; among literals, numbers before booleans and so on), then by the row's terms as text,
@@ -14,6 +15,7 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
+from itertools import compress
 from typing import Any, Final, Protocol, TypeAlias
 
 from sortedcontainers import SortedList
@@ -24,6 +26,7 @@ from streamgauge.incremental.crossovers import FEW_ROWS
 from streamgauge.incremental.operators import Bag, Stateful, add, collect
 from streamgauge.incremental.rewrite import UnsupportedError
 from streamgauge.incremental.row_joins import FALSE, TRUE
+from streamgauge.incremental.rows_behind import RowsBehind
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple, is_triple_of
 from streamgauge.query.instants import calls_now
@@ -236,17 +239,22 @@ class Ranking(Stateful):
         self._distinct, self._width, self._effort = cut.distinct, width, effort
         self._first = cut.offset
         self._end = None if cut.limit is None else cut.offset + cut.limit
+        # A distinct row has the place of its first solution, so all of its solutions are kept in order.
+        self._partial = self._end is not None and bool(self._keys) and not cut.distinct
         self.forget()
 
     def forget(self) -> None:
         """Return to the state before the first solution."""
         self._places = SortedList()
         self._solutions: dict[Row, SortedList] = {}
+        # As long as there are rows behind, the places reach beyond the range, up to a first key.
+        self._behind = RowsBehind()
+        self._reached: Place = ()
 
     @property
     def held(self) -> int:
-        """The number of places, and of the solutions behind distinct rows."""
-        return len(self._places) + sum(map(len, self._solutions.values()))
+        """The number of places, of the solutions behind distinct rows, and of the rows behind all places."""
+        return len(self._places) + sum(map(len, self._solutions.values())) + self._behind.held
 
     def change(self, delta: Bag) -> Bag:
         """The change of the range; removals are applied first."""
@@ -257,7 +265,7 @@ class Ranking(Stateful):
             return self._begun(delta)
         change: Bag = {}
         # What goes first: otherwise a row that replaces another would push a third one out of the window for a moment.
-        moves = sorted(delta.items(), key=_sign)
+        moves = self._near(sorted(delta.items(), key=_sign))
         for place, (_, count) in zip(self._placed([row for row, _ in moves]), moves, strict=True):
             for _ in range(abs(count)):
                 for moved, sign in self._moved(place, 1 if count > 0 else -1):
@@ -266,6 +274,10 @@ class Ranking(Stateful):
 
     def _begun(self, rows: Bag) -> Bag:
         """Fill the empty state in bulk."""
+        if self._partial:
+            self._behind.add(self._first_keys([*rows]), rows.items())
+            self._fill()
+            return self._range()
         placed = zip(self._placed(list(rows)), rows.values(), strict=True)
         places = [row for place, count in placed for row in (place,) * count]
         if self._distinct:
@@ -273,7 +285,30 @@ class Ranking(Stateful):
                 self._solutions.setdefault(place[-1][: self._width], SortedList()).add(place)
             places = [solutions[0] for solutions in self._solutions.values()]
         self._places = SortedList(places)
+        return self._range()
+
+    def _range(self) -> Bag:
         return collect((place[-1][: self._width], 1) for place in self._places.islice(self._first, self._end))
+
+    def _first_keys(self, rows: Sequence[Row]) -> list[Place]:
+        values, down = self._keys[0]
+        return _keys(values.values(rows), down)
+
+    def _near(self, moves: Sequence[tuple[Row, int]]) -> Sequence[tuple[Row, int]]:
+        """The moves of rows up to the key that is reached; the others are counted behind it."""
+        if not self._behind:
+            return moves
+        keys = self._first_keys([row for row, _ in moves])
+        behind = [self._reached < key for key in keys]
+        self._behind.add(compress(keys, behind), compress(moves, behind))
+        return [move for move, is_behind in zip(moves, behind, strict=True) if not is_behind]
+
+    def _fill(self) -> None:
+        """Put rows in order that wait behind, until the places reach beyond the range."""
+        if self._end is not None and self._behind and len(self._places) <= self._end:
+            self._reached, rows = self._behind.take(self._end + 1 - len(self._places))
+            placed = zip(self._placed([*rows]), rows.values(), strict=True)
+            self._places.update([row for place, count in placed for row in (place,) * count])
 
     def _placed(self, rows: Sequence[Row]) -> list[Place]:
         """The places of rows."""
@@ -331,6 +366,7 @@ class Ranking(Stateful):
             if end is not None and end < len(self._places):
                 yield self._places[end], 1
         del self._places[at]
+        self._fill()
 
 
 class RowOrder:
