@@ -171,7 +171,6 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
     os.environ |= {
         "PYSPARK_SUBMIT_ARGS": "--conf spark.executor.memory=3g pyspark-shell",
         "SPARK_DRIVER_MEMORY": "512m",
-        "MALLOC_ARENA_MAX": "2",
         "ARROW_DEFAULT_MEMORY_POOL": "system",
         "SPARK_LOCAL_IP": cluster.host,
         "STREAMGAUGE_WORKERS_LIMIT_S": "900",  # JVMs of workers start slowly on a busy machine

@@ -8,6 +8,7 @@ import pytest
 
 from streamgauge.engines.spark.micro_batches import configured
 from streamgauge.spark import requirements
+from streamgauge.spark.jvm import driver_settings
 from streamgauge.spark.requirements import Memory, SparkStartError, heap, java_lack, java_version, memory
 from streamgauge.spark.session import reach
 from streamgauge.workloads.distributed import frame
@@ -130,3 +131,12 @@ def test_what_needs_classic_spark_is_refused_on_connect(monkeypatch):
     for use in (lambda: configured(connected), lambda: frame(connected, None)):
         with pytest.raises(SparkStartError, match="needs classic Spark, and this session is Spark Connect's: name a"):
             use()
+
+
+@pytest.mark.parametrize(("memory", "small"), [("512m", True), ("1g", True), ("1025m", False), ("4g", False)])
+def test_a_small_heap_starts_small(monkeypatch, memory, small):
+    monkeypatch.setenv("SPARK_DRIVER_MEMORY", memory)
+    monkeypatch.setattr("streamgauge.spark.jvm.java_lack", lambda: "")
+    settings = driver_settings("4g")
+    assert settings["spark.driver.memory"] == memory
+    assert ("-Xms64m" in settings["spark.driver.extraJavaOptions"]) is small

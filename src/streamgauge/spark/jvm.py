@@ -25,7 +25,7 @@ from pyspark.java_gateway import launch_gateway
 
 from streamgauge.spark import class_archive
 from streamgauge.spark.names import keep_names
-from streamgauge.spark.requirements import JavaMissingError, SparkStartError, heap, java, java_lack
+from streamgauge.spark.requirements import MIB, JavaMissingError, SparkStartError, heap, heap_bytes, java, java_lack
 from streamgauge.spark.requirements import memory as free_memory
 
 LOG_LEVEL: Final = "STREAMGAUGE_SPARK_LOG"
@@ -56,6 +56,10 @@ _END_S = 30.0
 _JVM: Final = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
 """Metaspace that starts small grows by collections of the whole heap, so it starts large."""
 
+_SMALL: Final = " -Xms64m -XX:MaxNewSize=96m -XX:GCTimeRatio=9"
+"""For heaps up to 1 GiB, which are wanted where memory is scarce: they start small, and grow only when a tenth of the
+time is spent on collections."""
+
 LATE: Final = (
     "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000"
     " -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
@@ -70,9 +74,11 @@ def driver_settings(memory: str) -> dict[str, str]:
         raise JavaMissingError(lack)
     mapped = class_archive.options(java() or "")
     level = f" -Dstreamgauge.log={level}" if (level := os.environ.get(LOG_LEVEL)) else ""
+    size = heap(os.environ.get("SPARK_DRIVER_MEMORY"), memory, free_memory())
+    small = _SMALL if heap_bytes(size) <= 1024 * MIB else ""
     return {
-        "spark.driver.memory": heap(os.environ.get("SPARK_DRIVER_MEMORY"), memory, free_memory()),
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG}{level} {_JVM}{mapped}",
+        "spark.driver.memory": size,
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG}{level} {_JVM}{small}{mapped}",
     }
 
 

@@ -171,8 +171,8 @@ def heap(amount: str | None, default: str, has: Memory) -> str:
         )
     if amount is None:
         # Half of the memory of a small machine, as the JVM needs more than its heap, and Python workers run beside it.
-        return default if _bytes(default) <= has.total else f"{max(512, has.total // MIB // 2)}m"
-    if _bytes(amount) > has.total:
+        return default if heap_bytes(default) <= has.total else f"{max(512, has.total // MIB // 2)}m"
+    if heap_bytes(amount) > has.total:
         raise SparkStartError(
             f"SPARK_DRIVER_MEMORY={amount} is more than this machine's {has.total / (1 << 30):.1f} GiB of memory: give "
             "less, or leave the variable out"
@@ -180,8 +180,8 @@ def heap(amount: str | None, default: str, has: Memory) -> str:
     return amount
 
 
-def _bytes(size: str) -> int:
-    """Bytes of Spark's ``4g``, ``512m``, ``4096`` (MiB)."""
+def heap_bytes(size: str) -> int:
+    """Bytes of Spark's ``4g``, ``512m``, ``4096`` (MiB); SparkStartError."""
     match = _SIZE.fullmatch(size.strip())
     if match is None:
         raise SparkStartError(f"SPARK_DRIVER_MEMORY={size} is not a size of memory: write 4g or 512m")
