@@ -29,6 +29,7 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from random import Random
@@ -323,7 +324,7 @@ def created(broker: Broker, queries: Iterator[DrawnQuery], number: int) -> tuple
     while len(cpu) < number:
         name, text = f"c{len(cpu)}", next(queries).text
         try:
-            times = timed([lambda name=name, text=text: broker.create_channel(name, text)])
+            times = timed([partial(broker.create_channel, name, text)])
         except LimitError:
             refused += 1
             continue
@@ -375,7 +376,7 @@ def channels(number: int, publications: int, random: Random, share_open: float, 
         for kind, changes in (("facts", [(random.choice(graph),) for graph in graphs]), ("descriptions", graphs)):
             for label, operation in (("publish", broker.publish), ("delete", broker.delete)):
                 before = sum(channel.number for channel in broker.channels())
-                times = timed(lambda graph=graph, operation=operation: operation(graph) for graph in changes)
+                times = timed(partial(operation, graph) for graph in changes)
                 notified = sum(channel.number for channel in broker.channels()) - before
                 table.add(f"{label} {kind}", *cells(times), f"{notified / len(changes):.1f}")
     profile.disable()

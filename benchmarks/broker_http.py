@@ -339,7 +339,12 @@ def mqtt_published(port: int) -> Callable[[int, int], None]:
     sock.sendall(mqtt_connect("publisher"))
     sock.recv(4)
     message = packet(0x30, text_field("c") + TEXT)
-    return lambda _first, many: [sock.sendall(message) for _ in range(many)] and None
+
+    def publish(_first: int, many: int) -> None:
+        for _ in range(many):
+            sock.sendall(message)
+
+    return publish
 
 
 @contextmanager

@@ -124,14 +124,15 @@ def followed(arguments: argparse.Namespace, folder: Path, *, durable: bool) -> t
     source, state = folder / "readings.jsonl", folder / "state"
     source.write_bytes(b"")
     words = [sys.executable, "-c", WRITER, str(source), str(arguments.rate), str(arguments.seconds)]
-    options = {"state": state} if durable else {}
-    with slow_writes() as writes, watch(ALERTS % (2, 1, 500), f"{source}?follow=1", **options) as answers:
+    kept = state if durable else None
+    with slow_writes() as writes, watch(ALERTS % (2, 1, 500), f"{source}?follow=1", state=kept) as answers:
         writer, spent, begun = subprocess.Popen(words), own_cpu(), 0
         for answer in answers:
             assert answer.instant is not None
             spent, begun = (own_cpu(), answer.instant) if not begun else (spent, begun)
             if answer.instant >= 1000 * (arguments.seconds - 1):
                 break
+        assert answer.instant is not None
         cost = (own_cpu() - spent) / (answer.instant - begun) * 1000
         writer.wait()
     size = sum(file.stat().st_size for file in state.iterdir()) if durable else 0

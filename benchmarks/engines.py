@@ -384,8 +384,8 @@ def show(lines: Sequence[Figures], silent: dict[str, list[str]]) -> None:
                 f"{one.rate:,.0f}", f"{one.rss:,.0f}", f"{one.reports:,}", f"{one.rows:,}", one.failure or one.verdict,
                 f"{one.load:.1f}",
             )  # fmt: skip
-    columns = ("case", "peer / live", "mode", "CPU", "wall", "memory", "goal")
-    with ResultTable("engines_ratios", columns, summary=goals_reached) as table:
+    ratios = ("case", "peer / live", "mode", "CPU", "wall", "memory", "goal")
+    with ResultTable("engines_ratios", ratios, summary=goals_reached) as table:
         for one in lines:
             if one.engine != "live" and (own := beside(one, lines)) is not None:
                 table.add(one.name, one.engine, one.mode, *ratio_cells(one, own))
@@ -434,7 +434,7 @@ PLACES = (
 def profiled(header: RunHeader, stream: Iterable[StreamElement], shown: int = 15) -> None:
     """Print the shares of own time by part, and the functions that take most."""
     lines = [encode_task(task_of(header)), *map(encode_element, stream), encode_advance(header.advanced_to)]
-    reader = io.BufferedReader(io.BytesIO(b"".join(lines)))
+    reader: io.BufferedReader = io.BufferedReader(io.BytesIO(b"".join(lines)))
     del lines
     with cProfile.Profile() as profile:
         serve("live", reader, io.BytesIO())

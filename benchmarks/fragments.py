@@ -229,14 +229,14 @@ def requests(arguments: argparse.Namespace) -> None:
             print("@ldf/server is not here (see the beginning of this file): its rows are left out")
     columns = ("data, request", "Accept", "connections", "ours, CPU ms", "p50 ms", "@ldf/server, CPU ms", "p50 ms",
                "ratio of CPU")  # fmt: skip
-    with ResultTable("fragments", columns, summary=summary) as rows:
+    with ResultTable("fragments", columns, summary=summary) as table:
         for load, own in here.items():
             other = there.get(load)
             beside = ("",) * 3
             if other is not None:
                 beside = (f"{other.cpu:.3f}", f"{other.p50:.2f}", f"{other.cpu / own.cpu:.1f}x")
             kind = load.kind.partition("/")[2]
-            rows.add(f"{load.name}, {load.what}", kind, load.connections, f"{own.cpu:.3f}", f"{own.p50:.2f}", *beside)
+            table.add(f"{load.name}, {load.what}", kind, load.connections, f"{own.cpu:.3f}", f"{own.p50:.2f}", *beside)
     for name, rows in (("ours", here), ("@ldf/server", there)):
         if rows:
             print(f"\n{name}: at most {max(row.memory for row in rows.values()):.0f} MB resident")

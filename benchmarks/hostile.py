@@ -101,12 +101,12 @@ def kinds(server: str) -> Iterator[AttackKind]:
     environment = Environment(undefined=StrictUndefined, keep_trailing_newline=True)
     environment.globals.update(times=times, room=room, now=NOW)
     environment.filters["quote"] = quote
-    listed = data.pop("kind")
+    listed, lists = data.pop("kind"), dict[str, dict[str, str | list[str]]]()
     for name, texts in data.items():
-        environment.globals[name] = {key: rendered(environment, text) for key, text in texts.items()}
+        environment.globals[name] = lists[name] = {key: rendered(environment, text) for key, text in texts.items()}
     for entry in listed:
         if entry["server"] == server:
-            for it in environment.globals.get(entry.get("each"), ("",)):
+            for it in lists.get(entry.get("each", ""), ("",)):
                 yield _kind(entry, environment, it)
 
 

@@ -30,6 +30,7 @@ from benchmarks.stations import observations, window_query
 from streamgauge.engines import live
 from streamgauge.formats.batches import BatchWriter, ElementBatch, read_batches
 from streamgauge.formats.stream import element_batches, elements, write
+from streamgauge.model.answer import Answer
 from streamgauge.model.element import StreamElement
 
 PIECE = 1170
@@ -54,7 +55,7 @@ def in_batches(batches: Callable[[], Iterator[ElementBatch | StreamElement]], un
     """A run over elements in columns."""
 
     def answered() -> None:
-        session = live.start(window_query("select", 5000, 5000), CLOSE, [].append)
+        session = live.start(window_query("select", 5000, 5000), CLOSE, list[Answer]().append)
         for batch in batches():
             session.push_batch(batch)  # type: ignore[attr-defined]
         session.advance(until)
@@ -68,7 +69,7 @@ def coded(fed: Sequence[StreamElement]) -> bytes:
 
 
 def decoded(data: bytes) -> Iterator[ElementBatch]:
-    file = io.BufferedReader(io.BytesIO(data))
+    file: io.BufferedReader = io.BufferedReader(io.BytesIO(data))
     while file.peek(1):
         for together in read_batches(file):
             yield from together  # type: ignore[misc]
@@ -161,7 +162,7 @@ class Goals:
             peer = [engines.measure(case, stream, seconds, place) for place in places]
 
         def answered() -> None:
-            session = live.start(header.query, case.semantics, [].append)
+            session = live.start(header.query, case.semantics, list[Answer]().append)
             for batch in batches:
                 session.push_batch(batch)  # type: ignore[attr-defined]
             session.advance(header.advanced_to)

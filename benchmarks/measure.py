@@ -19,7 +19,7 @@ import psutil
 import pyarrow.parquet as pq
 
 from streamgauge.query import fill
-from streamgauge.workloads import query_text, weather
+from streamgauge.workloads import load, query_text, weather
 
 
 class OneOf(NamedTuple):
@@ -125,7 +125,8 @@ def _tree(pid: int | None) -> list[psutil.Process]:
 def cpu(pid: int | None = None, *, ended: bool = True) -> float:
     """User and system seconds of a process, this one unless given, and all below it; ``ended`` counts gone children."""
     times = [process.cpu_times() for process in _tree(pid)]
-    return sum(time_.user + time_.system + ended * (time_.children_user + time_.children_system) for time_ in times)
+    seconds = [time_.user + time_.system + ended * (time_.children_user + time_.children_system) for time_ in times]
+    return float(sum(seconds))
 
 
 def resident(pid: int | None = None) -> float:
@@ -241,7 +242,7 @@ SEED: Final = 1430236906
 
 def weather_text(name: str, **parameters: str) -> str:
     """A query of the weather workload, with its windows."""
-    return fill(query_text(weather, name), parameters)
+    return fill(query_text(load("weather"), name), parameters)
 
 
 def write_weather(folder: Path, seed: int = SEED, **size: object) -> Path:

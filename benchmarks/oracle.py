@@ -26,6 +26,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Final
@@ -118,7 +119,9 @@ def by_pyoxigraph(path: Path, due: Sequence[DueReport], query: Select) -> Iterat
         lines = "\n".join(f"{s} {p} {o} ." for s, p, o in zip(*columns, strict=True))
         store = ox.Store()
         store.bulk_extend(ox.parse(lines.encode(), format=ox.RdfFormat.N_TRIPLES))
-        for row in store.query(text):
+        rows = store.query(text)
+        assert isinstance(rows, ox.QuerySolutions)
+        for row in rows:
             yield index, tuple(canonical.term(row[name]) for name in query.variables)
 
 
@@ -193,7 +196,7 @@ def growth(arguments: argparse.Namespace, opened: SparkSession, folder: Path) ->
             run = recorded(fed, CHANGE)[R2S.RSTREAM]
             title = f"x{factor}: {sum(len(element.added) for element in fed):,} triples"
             del fed
-            spent.append((factor, judged(table, title, lambda run=run, path=path: by_spark(run, opened, path))))
+            spent.append((factor, judged(table, title, partial(by_spark, run, opened, path))))
     for (one, before), (other, after) in pairwise(spent):
         print(
             f"\nx{one} to x{other}: {other / one:.0f} times the stream, {after.wall / before.wall:.1f} times the wall "
@@ -210,7 +213,7 @@ def operators(arguments: argparse.Namespace, opened: SparkSession, folder: Path)
         for semantics, r2s, run in (
             (semantics_, *one) for semantics_ in (CLOSE, CHANGE) for one in recorded(fed, semantics_).items()
         ):
-            judged(table, f"{semantics.name}, {r2s}", lambda run=run: by_spark(run, opened, folder / "big"))
+            judged(table, f"{semantics.name}, {r2s}", partial(by_spark, run, opened, folder / "big"))
 
 
 def prefix(arguments: argparse.Namespace, opened: SparkSession, folder: Path) -> None:

@@ -6,7 +6,7 @@ transaction as the quads where the library has transactions. SQLite and LMDB sto
 
 import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice, product
 from pathlib import Path
 from typing import Protocol
@@ -140,7 +140,10 @@ class Oxigraph:
         """A page of the matching quads; those before ``offset`` are walked over."""
         s, p, o, g = match
         quads = self._store.quads_for_pattern(
-            s and _term(s), p and _term(p), o and _term(o), None if g is None else _graph(g)
+            None if s is None else _node(s),
+            None if p is None else _node(p),
+            None if o is None else _term(o),
+            None if g is None else _graph(g),
         )
         some = islice(quads, offset, offset + limit)
         return [(str(q.subject), str(q.predicate), str(q.object), _name(q.graph_name)) for q in some]
@@ -151,11 +154,15 @@ class Oxigraph:
 
 
 def _term(text: str) -> ox.NamedNode | ox.Literal:
-    return ox.NamedNode(text[1:-1]) if text[0] == "<" else ox.Literal(text[1:-1])
+    return _node(text) if text[0] == "<" else ox.Literal(text[1:-1])
+
+
+def _node(text: str) -> ox.NamedNode:
+    return ox.NamedNode(text[1:-1])
 
 
 def _graph(text: str) -> ox.NamedNode | ox.DefaultGraph:
-    return ox.NamedNode(text[1:-1]) if text else ox.DefaultGraph()
+    return _node(text) if text else ox.DefaultGraph()
 
 
 def _name(graph: object) -> str:
@@ -164,7 +171,7 @@ def _name(graph: object) -> str:
 
 def _oxigraph(quad: Quad) -> ox.Quad:
     s, p, o, g = quad
-    return ox.Quad(_term(s), _term(p), _term(o), _graph(g))
+    return ox.Quad(_node(s), _node(p), _term(o), _graph(g))
 
 
 class Entries:
@@ -345,4 +352,8 @@ class BlocksOnSqlite:
         self._base.close()
 
 
-PEERS = {"SQLite": Sqlite, "RocksDB (pyoxigraph)": Oxigraph, "LMDB, an entry a quad": Entries}
+PEERS: Mapping[str, type[Sqlite | Oxigraph | Entries]] = {
+    "SQLite": Sqlite,
+    "RocksDB (pyoxigraph)": Oxigraph,
+    "LMDB, an entry a quad": Entries,
+}

@@ -18,7 +18,9 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 import psutil
 
@@ -98,7 +100,7 @@ def calls(store: Peer | Store, size: int) -> dict[str, tuple[Callable[[int], obj
     }
 
 
-def _new(store: object, added: list) -> list:
+def _new(store: object, added: list[Quad]) -> list[Any]:
     return added if isinstance(store, tuple(PEERS.values())) else [(quad, NOW + 60_000) for quad in added]
 
 
@@ -118,11 +120,11 @@ def peers(arguments: argparse.Namespace) -> None:
             "our blocks on SQLite": Store(BlocksOnSqlite(Path(folder) / "our blocks on SQLite")),
         }
         for name, store in ours.items():
-            sides[name] = _side(name, store, lambda store=store: store.load(quads(size)), size, Path(folder) / name)
+            sides[name] = _side(name, store, partial(store.load, quads(size)), size, Path(folder) / name)
         for number, (name, kind) in enumerate(PEERS.items()):
             there = Path(folder) / str(number)
             peer = kind(there)
-            sides[name] = _side(name, peer, lambda peer=peer: _fill(peer, size), size, there)
+            sides[name] = _side(name, peer, partial(_fill, peer, size), size, there)
     with ResultTable("stores", (f"{size:,} quads", *sides)) as table:
         for measure, base in sides["disk"].items():
             cells = [
@@ -133,7 +135,7 @@ def peers(arguments: argparse.Namespace) -> None:
 
 
 def _fill(peer: Peer, size: int) -> None:
-    batch: list = []
+    batch: list[Quad] = []
     for quad, _ in quads(size):
         batch.append(quad)
         if len(batch) == 20_000:

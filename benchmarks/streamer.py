@@ -35,6 +35,7 @@ from tests.servers.fragments.live_queries.test_replay import replayed
 from benchmarks.measure import OneOf, own_cost, run_parts
 from benchmarks.results import ResultTable
 from streamgauge.model.algebra import Var
+from streamgauge.model.fact import Fact
 from streamgauge.servers.fragments import QuadPattern
 from streamgauge.servers.fragments.annotations import methods
 from streamgauge.servers.fragments.client import Binding
@@ -139,7 +140,7 @@ async def _fed(boards: Boards, served: Served) -> None:
         served.remove(gone)
 
 
-def served_delays(served: Served, names: list[str]) -> list:
+def served_delays(served: Served, names: list[str]) -> list[Fact]:
     """The delays that the server holds of some departures."""
     return [
         fact
@@ -279,13 +280,13 @@ def replays(arguments: argparse.Namespace) -> None:
         with arguments.log.open("a", encoding="utf-8") as file:
             file.write(json.dumps(outcome) + "\n")
         print(f"{place + 1} of {len(todo)}: {outcome}", flush=True)
-    outcome = kept(arguments.log)
+    outcomes = kept(arguments.log)
     columns = ("plan", "cache", "label", "replays", "answers", "wrong", "failed polls", "CPU s each")
     with ResultTable("replays", columns) as table:
         for (plan, cache), label in product(SETTINGS, Label):
             rows = [
                 record
-                for record in outcome
+                for record in outcomes
                 if (record["plan"], record["cache"], record["label"]) == (plan, cache, label.value)
             ]
             if rows:
@@ -295,7 +296,7 @@ def replays(arguments: argparse.Namespace) -> None:
                 )
                 cpu = sum(row["cpu"] for row in rows) / len(rows)
                 table.add(plan, cache, label.value, len(rows), answers, wrong, failed, f"{cpu:.1f}")
-    print(f"{len(outcome)} of {len(todo)} replays")
+    print(f"{len(outcomes)} of {len(todo)} replays")
 
 
 if __name__ == "__main__":
