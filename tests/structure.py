@@ -271,7 +271,9 @@ class Structure:
 
     def private_names(self) -> Counter[str]:
         """How often ``src/`` binds each of the names of ``PRIVATE``."""
-        bound = sum((bindings(module.tree) for module in self.own), Counter())
+        bound: Counter[str] = Counter()
+        for module in self.own:
+            bound.update(bindings(module.tree))
         return Counter({name: bound[name] for name in PRIVATE if bound[name]})
 
 

@@ -93,6 +93,7 @@ def test_each_run_is_a_line_of_the_csv_with_its_numbers():
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("undrawn")
 def test_the_means_are_on_the_page_and_in_latex():
     line = next(mean_lines(series_of(RUNS)))
     assert line == ("live as csparql, pace 1", "3", "100% ± 0%", "100% ± 0%", "12 ms ± 2.5 ms", "17.6 ms ± 4.3 ms")
