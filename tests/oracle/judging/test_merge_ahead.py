@@ -11,7 +11,7 @@ def groups(expected: list[list[str]], answers: list[str]) -> list[list[str]]:
         ExpectedReport(DueReport(at, (View(0, at, 0, at, 0),)), ("x",), tuple((x,) for x in rows), 1)
         for at, rows in enumerate(expected)
     ]
-    result = merged([Answer(("x",), ((x,),)) for x in answers], reports, Grain.ROW)
+    result = merged([Answer(("x",), ((x,),) if x else ()) for x in answers], reports, Grain.ROW)
     return [[row[0] for row in item.added] for item in result]
 
 
@@ -22,6 +22,10 @@ def test_the_next_32_answers_decide_whether_a_row_leads_on():
         mine, other = [f"m{n}" for n in range(own)], [f"o{n}" for n in range(later)]
         result = groups([["a", *mine, "q"], ["z", *other]], ["a", "z", *mine, *other])
         assert (len(result[0]) == 1) is leads, (own, later)
+
+
+def test_each_empty_answer_is_a_report_of_its_own():
+    assert groups([["a"], [], [], ["b"]], ["a", "", "", "b"]) == [["a"], [], [], ["b"]]
 
 
 def test_a_complete_report_is_followed_by_the_next_even_if_the_row_comes_once_more():
