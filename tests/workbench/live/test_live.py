@@ -210,8 +210,9 @@ def test_queries_stand_side_by_side_and_show_their_operators(bench):
     other = register(bench, COUNT.replace("COUNT(*)", "MAX(?o)"))
     bench.post("/live/streams/publish", data={"stream": IN, "elements": line(0) + line(2000) + line(4000)})
     until(lambda: bench.get("/live/board").text.count('<svg class="plot board"') == 2)
-    board = bench.get("/live/board", params={"show.q1": "rows", "threshold.q1": "1", "threshold.q2": "much"}).text
-    assert "2 of 2 values at or above 1, the last at 4 s." in board
+    asked = {"show.q1": "rows", "threshold.q1": "1", "threshold.q2": "much"}
+    until(lambda: "2 of 2 values at or above 1, the last at 4 s." in bench.get("/live/board", params=asked).text)
+    board = bench.get("/live/board", params=asked).text
     assert "the threshold is much: expected a number" in board
     only = bench.get("/live/board", params={"q": "q2"}).text
     assert ('id="panel-q1"' in only, 'id="panel-q2"' in only) == (False, True)
