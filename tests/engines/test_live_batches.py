@@ -151,6 +151,29 @@ def test_windows_over_many_batches_of_ever_new_terms(slide):
         assert by_report(result[0], chosen.grain, None) == by_report(expected, chosen.grain, None)
 
 
+SAME_PATTERN = (
+    "SELECT ?s ?v { ?s <urn:p> ?o . ?o <urn:q> ?v }",
+    "SELECT ?v ?s ?w { ?s <urn:p> ?o . ?o <urn:q> ?v BIND(?v + 1 AS ?w) }",
+    "SELECT ?s ?v { { ?s <urn:p> ?o . ?o <urn:q> ?v } UNION { ?s <urn:p> ?o . ?o <urn:q> ?v FILTER(?v > 2) } }",
+)
+
+
+@pytest.mark.parametrize("name", ["csparql", "cqels"])
+@pytest.mark.parametrize("r2s", CQL)
+def test_a_pattern_that_several_queries_have_is_joined_for_each(name, r2s):
+    chosen = replace(PROFILES[name], name="drawn", r2s=r2s, r2s_able=frozenset(CQL))
+    triples = [
+        ((f"<urn:{at % 7}>", "<urn:p>", f"<urn:o{at}>"), (f"<urn:o{at}>", "<urn:q>", f'"{at % 9}"^^<{XSD}>'))
+        for at in range(120)
+    ]
+    elements = [StreamElement(STREAM, 10 * at, at, both) for at, both in enumerate(triples)]
+    asked_for = [(ContinuousQuery(parse_sparql(text), (WINDOW,)), chosen) for text in SAME_PATTERN]
+    result = said_in_columns(asked_for, elements, 2000, [30, 7])
+    for one, (query, _) in zip(result, asked_for, strict=True):
+        assert by_report(one, chosen.grain, r2s) == by_report(said(query, chosen, elements, 2000), chosen.grain, r2s)
+        assert sum(len(answer.added) + len(answer.removed) for answer in one) > 60
+
+
 @pytest.mark.parametrize("r2s", CQL)
 @pytest.mark.parametrize("first", [1, 7, 60])
 def test_the_first_batch_decides_nothing(monkeypatch, r2s, first):

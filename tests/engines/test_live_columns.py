@@ -25,6 +25,7 @@ QUERIES = (
     "SELECT ?s (COUNT(*) AS ?n) { ?o <urn:q> ?s . ?o <urn:p> ?r } GROUP BY ?s",
     "SELECT * { ?o <urn:p> ?r . ?o <urn:q> ?s OPTIONAL { ?r <urn:v> ?v . ?r <urn:w> ?w } }",
     "SELECT * { ?a <urn:q> ?s . ?b <urn:q> ?s }",
+    "SELECT * { { ?o <urn:p> ?r . ?r <urn:v> ?v } UNION { ?o <urn:p> ?r . ?r <urn:v> ?v } }",
 )
 XSD = "http://www.w3.org/2001/XMLSchema#integer"
 

@@ -28,12 +28,16 @@ class WindowColumns:
 
     def __init__(self, requests: Sequence[tuple[BgpRequest, Bag]], ids: TermIds) -> None:
         self._conditions = IdConditions(ids)
-        planned = [plan(request.bgp, request.conditions) for request, _ in requests]
+        # Many queries ask for the same rows: these are joined and decoded once for all of their bags.
+        alike: dict[BgpRequest, list[Bag]] = {}
+        for request, bag in requests:
+            alike.setdefault(request, []).append(bag)
+        planned = [plan(request.bgp, request.conditions) for request in alike]
         self._relations = {relation: relation_tests(relation) for plan_ in planned for relation in plan_.relations}
         self._spans = {relation: TripleSpans(len(relation.columns)) for relation in self._relations}
         self._joins = [
-            (SpanJoins(plan_, request.output, self._conditions, self._spans), bag)
-            for plan_, (request, bag) in zip(planned, requests, strict=True)
+            (SpanJoins(plan_, request.output, self._conditions, self._spans), bags)
+            for plan_, (request, bags) in zip(planned, alike.items(), strict=True)
         ]
         self.number, self.horizon = 0, _NEVER
         self.joining: int | None = None
@@ -59,10 +63,10 @@ class WindowColumns:
         moves = self._moves(looks, size_of(arrivals))
         if moves is None:
             return False
-        for number, (bag, begins, ends) in enumerate(moves):
+        for number, (bags, begins, ends) in enumerate(moves):
             self.joining = number
-            add_all(bag, self._bag(begins))
-            add_all(bag, {row: -count for row, count in self._bag(ends).items()})
+            self._count(bags, begins, 1)
+            self._count(bags, ends, -1)
         self.joining = None
         self._turned_by(looks)
         return True
@@ -76,18 +80,22 @@ class WindowColumns:
         moves = self._moves(looks, len(triples))
         if moves is None:
             return None
-        changes: dict[int, list[tuple[Bag, Row, int]]] = {}
-        if any(bag for _, bag in self._joins):  # from before columns were begun, when nothing held kept a report back
+        changes: dict[int, list[tuple[Sequence[Bag], Row, int]]] = {}
+        if any(
+            map(any, (bags for _, bags in self._joins))
+        ):  # from before columns were begun, when nothing held kept a report back
             changes[0] = []
-        for bag, begins, ends in moves:
+        for bags, begins, ends in moves:
             for some, count in ((begins, 1), (ends, -1)):
                 for tick, row in zip(some.at.tolist(), self._rows(some), strict=True):
-                    changes.setdefault(tick, []).append((bag, row, count))
+                    changes.setdefault(tick, []).append((bags, row, count))
         self._turned_by(looks)
         return self._told(changes)
 
-    def _moves(self, looks: ConsecutiveLooks, triples: int) -> list[tuple[Bag, SolutionMoves, SolutionMoves]] | None:
-        """Per pattern its bag, and the solutions that begin and end at looks; ``triples`` have arrived in all.
+    def _moves(
+        self, looks: ConsecutiveLooks, triples: int
+    ) -> list[tuple[Sequence[Bag], SolutionMoves, SolutionMoves]] | None:
+        """Per pattern its bags, and the solutions that begin and end at looks; ``triples`` have arrived in all.
 
         ``None`` if joins are wasteful.
         """
@@ -103,7 +111,7 @@ class WindowColumns:
         # Nothing can end at a look whose horizon did not move.
         at = np.flatnonzero(looks.before < looks.horizons)
         ended = [self._ending(joins, looks, at) for joins, _ in self._joins]
-        return [(bag, begins, ends) for (_, bag), begins, ends in zip(self._joins, begun, ended, strict=True)]
+        return [(bags, begins, ends) for (_, bags), begins, ends in zip(self._joins, begun, ended, strict=True)]
 
     def _ending(self, joins: SpanJoins, looks: ConsecutiveLooks, at: Places) -> SolutionMoves:
         """The solutions that end at some of the looks."""
@@ -119,7 +127,7 @@ class WindowColumns:
         ended at the first time before, and afterwards those that end at the last.
         """
         looks = self._looks(triples, ticks, horizons)
-        ((joins, bag),) = self._joins
+        ((joins, (bag,)),) = self._joins
         try:
             begins = joins.beginning(looks, len(triples))
         except WastefulError:
@@ -155,16 +163,17 @@ class WindowColumns:
         self._enter_triples(triples, looks.numbers[ticks], before[ticks])
         return looks
 
-    def _told(self, changes: dict[int, list[tuple[Bag, Row, int]]]) -> Iterator[int]:
+    def _told(self, changes: dict[int, list[tuple[Sequence[Bag], Row, int]]]) -> Iterator[int]:
         for tick in sorted(changes):
-            for bag, row, count in changes[tick]:
-                add(bag, row, count)
+            for bags, row, count in changes[tick]:
+                for bag in bags:
+                    add(bag, row, count)
             yield tick
 
     def take_back(self) -> None:
         """Retract the solutions of the current window."""
-        for joins, bag in self._joins:
-            add_all(bag, {row: -n for row, n in self._bag(joins.alive(self.number, self.horizon)).items()})
+        for joins, bags in self._joins:
+            self._count(bags, joins.alive(self.number, self.horizon), -1)
 
     def _turned_by(self, looks: ConsecutiveLooks) -> None:
         """End looks whose rows have been decoded, so that terms may be renumbered."""
@@ -179,6 +188,14 @@ class WindowColumns:
             ids.forget()
             for span, piece in zip(spans, masks, strict=True):
                 span.renumber(piece.ids)
+
+    def _count(self, bags: Sequence[Bag], moves: SolutionMoves, sign: int) -> None:
+        """Add solutions to bags, or take them away."""
+        change = self._bag(moves)
+        if sign < 0:
+            change = {row: -count for row, count in change.items()}
+        for bag in bags:
+            add_all(bag, change)
 
     def _bag(self, moves: SolutionMoves) -> Bag:
         if (few := distinct_rows(moves.columns, len(self._conditions.ids))) is not None:
