@@ -101,8 +101,8 @@ def ended_and_downloaded(browser: Any, bench: Any) -> None:
     browser.execute_cdp_cmd("Page.setDownloadBehavior", {"behavior": "allow", "downloadPath": str(folder)})
     for kind, words in (("csv", "CSV"), ("jsonl", "JSON lines")):
         browser.find_element("link text", f"Download {words}").click()
-        until((folder / f"q2.{kind}").exists)
-        assert AVERAGE in (folder / f"q2.{kind}").read_text(encoding="utf-8")
+        file = folder / f"q2.{kind}"
+        until(lambda file=file: file.exists() and AVERAGE in file.read_text(encoding="utf-8"))
     show(browser, f"{bench.url}/live/", 1440)
     assert texts(browser, "main .state") == ["ended"]
     press(browser, "[id^=end-]")

@@ -18,7 +18,8 @@ import pytest
 
 import streamgauge
 from tests.mutants.equivalent import entry, proofs
-from tests.mutants.mutations import MutableFile, Mutant
+from tests.mutants.mutant import Mutant
+from tests.mutants.mutations import MutableFile
 from tests.mutants.reached import Reached, kept, measured, print_of, prints_of, told
 from tests.mutants.sample import draw, files, texts
 from tests.mutants.table import Ended, share, survivors, table

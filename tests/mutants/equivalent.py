@@ -4,7 +4,7 @@ import tomllib
 from collections.abc import Mapping
 from pathlib import Path
 
-from tests.mutants.mutations import Mutant
+from tests.mutants.mutant import Mutant
 
 FILE = Path(__file__).with_name("equivalent.toml")
 

@@ -10,8 +10,7 @@ the mutants are tried here. Left alone is what decides no verdict:
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from difflib import unified_diff
+from dataclasses import dataclass
 from itertools import accumulate
 from typing import Final
 
@@ -19,24 +18,9 @@ import libcst as cst
 from libcst.metadata import CodeRange, MetadataWrapper, PositionProvider
 from mutmut.mutation.mutators import mutation_operators
 
+from tests.mutants.mutant import Mutant, lines_of
+
 _PLAIN_DEFAULTS: Final = (cst.Name, cst.BaseNumber, cst.BaseString)
-
-
-@dataclass(frozen=True, slots=True)
-class Mutant:
-    """A file with one change; ``file`` is relative to the sources, ``function`` is dotted, empty outside of any."""
-
-    file: str
-    line: int
-    function: str
-    before: str
-    after: str
-    source: str = field(repr=False)
-
-    @property
-    def key(self) -> tuple[str, str, str, str]:
-        """The same for a mutant when lines elsewhere in its file change."""
-        return self.file, self.function, self.before, self.after
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,7 +55,7 @@ class MutableFile:
             compile(source, self.name, "exec")
         except SyntaxError:
             return None
-        before, after = _lines(self.source, source, "-"), _lines(self.source, source, "+")
+        before, after = lines_of(self.source, source, "-"), lines_of(self.source, source, "+")
         if before == after:
             return None
         return Mutant(self.name, change.line, change.function, before, after, source)
@@ -89,17 +73,6 @@ class MutableFile:
         tree = self._tree.deep_replace(change.old, change.new)
         assert isinstance(tree, cst.Module)
         return tree.code
-
-
-def difference(before: str, after: str, name: str) -> str:
-    """The changed lines of a file with two around them."""
-    return "\n".join(unified_diff(before.splitlines(), after.splitlines(), name, name, lineterm="", n=2))
-
-
-def _lines(before: str, after: str, side: str) -> str:
-    """What one side has alone, on one line."""
-    changed = list(unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0))[2:]
-    return " ".join(line[1:].strip() for line in changed if line.startswith(side))
 
 
 class _Changes(cst.CSTVisitor):

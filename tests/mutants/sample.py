@@ -3,8 +3,12 @@
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from random import Random
+from typing import TYPE_CHECKING
 
-from tests.mutants.mutations import MutableFile, Mutant
+from tests.mutants.mutant import Mutant
+
+if TYPE_CHECKING:
+    from tests.mutants.mutations import MutableFile
 
 
 def texts(sources: Path, folders: Sequence[str], without: Sequence[str] = ()) -> dict[str, str]:
@@ -15,8 +19,10 @@ def texts(sources: Path, folders: Sequence[str], without: Sequence[str] = ()) ->
     return {name: (sources / name).read_text("utf-8") for name in result if name not in without}
 
 
-def files(originals: Mapping[str, str], only: Sequence[str] = ()) -> list[MutableFile]:
+def files(originals: Mapping[str, str], only: Sequence[str] = ()) -> "list[MutableFile]":
     """The files that have something to mutate, of those whose names end so if any are given."""
+    from tests.mutants.mutations import MutableFile
+
     wanted = (name for name in originals if not only or name.endswith(tuple(only)))
     return [file for name in wanted if (file := MutableFile(name, originals[name])).lines]
 
@@ -34,7 +40,7 @@ def shares(lines: Mapping[str, int], count: int) -> dict[str, int]:
     return given
 
 
-def draw(mutable: Sequence[MutableFile], count: int, seed: int) -> list[Mutant]:
+def draw(mutable: "Sequence[MutableFile]", count: int, seed: int) -> list[Mutant]:
     """So many mutants, each of another line; a file's are drawn by the seed and its name, whatever others have."""
     given = shares({entry.name: len(entry.lines) for entry in mutable}, count)
     return [
@@ -42,7 +48,7 @@ def draw(mutable: Sequence[MutableFile], count: int, seed: int) -> list[Mutant]:
     ]
 
 
-def _of_file(mutable: MutableFile, count: int, random: Random) -> list[Mutant]:
+def _of_file(mutable: "MutableFile", count: int, random: Random) -> list[Mutant]:
     """One change each of lines in random order until there are enough, without those whose changes change nothing."""
     results: list[Mutant] = []
     lines = sorted(mutable.lines)

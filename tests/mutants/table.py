@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from tests.mutants.mutations import Mutant, difference
+from tests.mutants.mutant import Mutant, difference
 from tests.mutants.trial import Tried
 
 ENDS: Final = ("caught", "timed out", "equivalent", "survived")

@@ -8,10 +8,10 @@ import pytest
 
 import streamgauge
 from tests.mutants import equivalent
-from tests.mutants.mutations import MutableFile, Mutant, difference
+from tests.mutants.mutant import Mutant, difference
 from tests.mutants.reached import Reached, functions_of, kept, spans
 from tests.mutants.replaced import NotInFunctionsError, functions, replace, runs_at_import
-from tests.mutants.sample import draw, shares
+from tests.mutants.sample import draw, files, shares
 from tests.mutants.table import Ended, share, table
 from tests.mutants.trial import Died, Tried, forked
 
@@ -45,7 +45,7 @@ class Box:
 
 
 def changes(source: str) -> dict[int, set[str]]:
-    file = MutableFile("box.py", source)
+    (file,) = files({"box.py": source})
     made = [(line, file.mutant(item)) for line, several in file.lines.items() for item in several]
     results: dict[int, set[str]] = {}
     for line, mutant in made:
@@ -75,7 +75,7 @@ def test_texts_for_people_and_default_functions_are_left_alone_where_they_stand(
 def test_every_mutant_is_python_and_differs():
     for several in changes(SOURCE).values():
         assert "" not in several
-    file = MutableFile("box.py", SOURCE)
+    (file,) = files({"box.py": SOURCE})
     for several in file.lines.values():
         for item in several:
             mutant = file.mutant(item)
@@ -93,13 +93,13 @@ def test_a_match_is_changed_too():
 
 
 def test_the_sample_is_the_same_for_a_seed_and_spread_over_files():
-    files = [MutableFile(name, SOURCE) for name in ("a.py", "b.py", "c.py")]
-    drawn = draw(files, 9, 1)
+    mutable = files(dict.fromkeys(("a.py", "b.py", "c.py"), SOURCE))
+    drawn = draw(mutable, 9, 1)
     assert Counter(item.file for item in drawn) == {"a.py": 3, "b.py": 3, "c.py": 3}
     assert len({(item.file, item.line) for item in drawn}) == 9
-    assert draw(files, 9, 1) == drawn
-    assert draw(files, 9, 2) != drawn
-    assert draw(files[:1], 3, 1) == [item for item in drawn if item.file == "a.py"]
+    assert draw(mutable, 9, 1) == drawn
+    assert draw(mutable, 9, 2) != drawn
+    assert draw(mutable[:1], 3, 1) == [item for item in drawn if item.file == "a.py"]
 
 
 @pytest.mark.parametrize(

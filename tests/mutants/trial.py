@@ -22,7 +22,7 @@ import pytest
 from _pytest.runner import runtestprotocol
 from hypothesis import Phase, settings
 
-from tests.mutants.mutations import Mutant
+from tests.mutants.mutant import Mutant
 from tests.mutants.replaced import NotInFunctionsError, functions, replace, runs_at_import
 
 TIMES = 10
