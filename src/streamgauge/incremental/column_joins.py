@@ -59,7 +59,8 @@ class ColumnJoins(WindowJoins):
     @property
     def joining(self) -> int | None:
         """The number of the pattern that a look joins over all that has arrived, if it does."""
-        return None if self._trace is None else self._trace.joining
+        trace = self._trace  # read once: another thread asks while this one may leave columns
+        return None if trace is None else trace.joining
 
     @property
     def in_columns(self) -> "ColumnJoins | None":

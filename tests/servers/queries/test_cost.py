@@ -1,6 +1,7 @@
 """A query that costs too much ends with one sentence; others, and those who publish, do not wait for it."""
 
 import time
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,7 +12,8 @@ from streamgauge.semantics.refusal import RefusedError
 from streamgauge.servers.queries.durability import ServiceJournal
 from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
-from streamgauge.servers.queries.requests import QueryRegistration
+from streamgauge.servers.queries.requests import QueryRegistration, understand
+from streamgauge.servers.queries.sessions import EngineSession, SessionQuery
 from tests.servers.queries.asks import IN, element, select, service
 
 WINDOW = f"FROM NAMED WINDOW <urn:w> ON <{IN}> [RANGE PT2S STEP PT2S]"
@@ -133,6 +135,18 @@ def test_a_restarted_query_may_keep_what_its_window_holds_once_more_in_joins(tmp
         queries.journal.wait(queries.journal.ticket(), 60)
         assert (running.state, running.fault, running.answers.number) == ("running", "", 1 + second)
         queries.close("over")
+
+
+@pytest.mark.parametrize("stage", [property(lambda _: 1 / 0), []])
+def test_an_engine_that_fails_to_name_what_it_evaluates_names_nothing(stage):
+    """The limits of all queries are checked by one thread, which asks for it."""
+    started = type("Started", (), {"stage": stage, "push": lambda *_: None})()
+    engine = SimpleNamespace(refuse=live.refuse, start=lambda *_: started)
+    query, semantics = understand(QueryRegistration(COUNTED), live, QueryLimits())
+    session = EngineSession(engine, [SessionQuery(query, semantics, print)])
+    assert session.stage is None
+    session.push(element(0))
+    assert session.stage is None
 
 
 def test_queries_in_one_session_each_have_the_limits_to_themselves():

@@ -346,7 +346,8 @@ class EvaluationGroup:
 
     def stage(self) -> Hashable:
         """The question, or the pattern, that its session evaluates for an item: each has the limits to itself."""
-        return None if self.session is None else self.session.stage
+        session = self.session
+        return None if session is None else session.stage
 
     def suspects(self) -> list[SharedEvaluation]:
         """The evaluation that was under way, else half of all."""

@@ -106,7 +106,12 @@ class EngineSession:
     @property
     def stage(self) -> Hashable:
         """The query, or the pattern, that is being evaluated, where the engine says so."""
-        stage: Hashable = getattr(self._session, "stage", None)
+        try:
+            stage: Hashable = getattr(self._session, "stage", None)
+            hash(stage)
+        # An engine is a plug-in, and its error would end the thread that checks the limits of all queries.
+        except Exception:
+            return None
         return stage
 
     def push(self, element: StreamElement) -> None:
