@@ -116,3 +116,12 @@ def test_a_clock_that_drifts_is_still_a_clock():
     run = recorded()
     run = answering(replace(run, answers=run.answers[:5]), contents)
     assert names(run)[0].startswith(("clock 5.00% slow", "each window", "clock"))
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_windows_that_begin_at_another_time(named):
+    begun = recorded(named=named, semantics=replace(SEMANTICS, t0=260))
+    run = replace(recorded(), answers=begun.answers)
+    (name,) = names(run)
+    # Between two elements, at 259 and 296, all beginnings give the same.
+    assert name == "t0 = 260 ms"
