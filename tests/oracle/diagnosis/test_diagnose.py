@@ -171,9 +171,13 @@ def test_nothing_fits_answers_from_elsewhere():
     run = right_run(CLOSE)
     wrong = (("<urn:never>",), ("<urn:nor this>",))
     answers = (replace(run.answers[0], added=wrong), *run.answers[1:])
-    diagnosis = diagnose(replace(run, answers=answers), ELEMENTS)
+    explanation = explained(replace(run, answers=answers), ELEMENTS)
+    diagnosis = explanation.diagnosis
     assert not diagnosis.exact
     assert (diagnosis.differs, diagnosis.distance, diagnosis.models) == (1, 1, ())
+    window = worked(explanation)
+    assert (window.instant, window.scope, window.model) == (5, (0, 5), None)
+    assert (Counter(window.expected), Counter(window.recorded)) == (Counter(run.answers[0].added), Counter(wrong))
 
 
 @pytest.mark.slow
