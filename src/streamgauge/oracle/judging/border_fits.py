@@ -164,9 +164,8 @@ class Stretches:
         # With the borders themselves, because a solution of static data alone limits neither.
         starts = min((high, *(first for first, last in spans if first >= low and last < high)))
         ends = max((low - 1, *(last for first, last in spans if first >= low and last < high)))
-        beyond = len(self._contents.arrived)
+        time, beyond = self._contents.time, len(self._contents.arrived)
         after = min((last for first, last in spans if first >= low and last >= high), default=beyond)
-        time = self._contents.time
         return (time(before) + 1, time(starts)), (time(ends), time(after) - 1)
 
     def _stretch(self, reach: Span) -> Span:
