@@ -9,7 +9,7 @@ of the same answers with another comparison declared, `explain` and `report`; at
 other borders declared than they were given under, `check --gracious`. The answers of `stream` are judged as another
 engine's, as compiled plans do not judge themselves. `--cluster` starts a standalone cluster by the recipe of
 docs/spark-engine.md on this machine: workers of one core with executors of 4 GiB, and a driver of 1 GiB, each with its
-Python.
+Python. Each worker is held to a core, so that one of them leaves the other to the driver.
 
 CPU is that of the program with its JVM and workers, those of the cluster too. Memory is the peak of the driver's
 Python, of its JVM with it, and of the larger executor with its Python.
@@ -177,8 +177,9 @@ def standalone(folder: Path, workers: int = 2) -> Iterator[Cluster]:
     }
     try:
         cluster.start()
-        for _ in range(workers):
-            cluster.work(memory="4g")
+        for core in range(workers):
+            # An executor's JVM and Python would take two cores, and two workers would be no faster than one.
+            cluster.work(inside=("taskset", "-c", str(core % (os.cpu_count() or 1))), memory="4g")
         yield cluster
     finally:
         cluster.stop()
