@@ -258,12 +258,11 @@ def _job_failure(error: Exception) -> str:
     text = str(error)
     if remedy := next((remedy for name, remedy in _SHORTAGES.items() if name in text), None):
         return f"{remedy}, or reduce the work"
-    if "pyspark" not in sys.modules or "STREAMGAUGE_SPARK_LOG" in os.environ:
+    if type(error).__module__.partition(".")[0] not in ("pyspark", "py4j") or "STREAMGAUGE_SPARK_LOG" in os.environ:
         return ""
-    from streamgauge.spark.failures import JOB_ERRORS, words
+    from streamgauge.spark.failures import words
 
-    is_job = isinstance(error, JOB_ERRORS)
-    return f"a job of Spark failed: {words(error)}: STREAMGAUGE_SPARK_LOG=info shows its log" if is_job else ""
+    return f"a job of Spark failed: {words(error)}: STREAMGAUGE_SPARK_LOG=info shows its log"
 
 
 class Termination:
