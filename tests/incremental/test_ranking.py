@@ -1,5 +1,6 @@
 """ORDER BY with LIMIT and OFFSET under changes: after each step what evaluating again gives."""
 
+import cProfile
 from collections import Counter
 from dataclasses import dataclass
 from functools import cmp_to_key
@@ -12,6 +13,7 @@ from hypothesis import strategies as st
 from streamgauge.incremental.budget import EvaluationBudget
 from streamgauge.incremental.drivers.landmark import Landmark
 from streamgauge.incremental.query_forms import Ranking, apart, wanted
+from streamgauge.incremental.slices import PartedRanking
 from streamgauge.query import parse_sparql
 from streamgauge.sparql.algebra import answer
 from streamgauge.sparql.bgp import Dataset, IndexedGraph
@@ -259,3 +261,18 @@ def test_a_limit_in_exists_is_that_of_each_outer_solution(exists, subquery, test
         evaluator.settle()
         rows = Counter(evaluator.solutions())
         assert rows == Counter(answer(form, Dataset(IndexedGraph(held)))), held
+
+
+@pytest.mark.parametrize("distinct", ["", "DISTINCT"])
+def test_a_change_costs_the_same_however_many_rows_one_outer_value_has(distinct):
+    """Calls of functions are counted, not seconds: 100 rows behind the range, and a hundred times as many."""
+    _, cut = apart(parse_sparql(f"SELECT {distinct} ?s ?x {{ ?s ?q ?x }} ORDER BY ?x LIMIT 1"))
+
+    def calls(rows):
+        ranking = PartedRanking(cut, ("s", "x"), 2, EvaluationBudget())
+        ranking.change({("<urn:a>", f'"{number:05}"'): 1 for number in range(rows)})
+        with cProfile.Profile() as profile:
+            ranking.change({("<urn:a>", '"x"'): 1})
+        return sum(entry.callcount for entry in profile.getstats())
+
+    assert calls(10_000) < 2 * calls(100)

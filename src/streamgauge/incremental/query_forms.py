@@ -256,6 +256,11 @@ class Ranking(Stateful):
         """The number of places, of the solutions behind distinct rows, and of the rows behind all places."""
         return len(self._places) + sum(map(len, self._solutions.values())) + self._behind.held
 
+    @property
+    def empty(self) -> bool:
+        """Whether there is no row: rows behind the places follow as these become few."""
+        return not self._places
+
     def change(self, delta: Bag) -> Bag:
         """The change of the range; removals are applied first."""
         self._effort.spend(sum(map(abs, delta.values())))

@@ -33,13 +33,13 @@ class RowsBehind:
         return sum(1 if isinstance(waiting, tuple) else len(waiting) for waiting in self._rows.values())
 
     def add(self, keys: Iterable[Any], moves: Iterable[tuple[Row, int]]) -> None:
-        """Add a change, given the first key of each row; removed rows are there."""
-        rows, first = self._rows, not self._rows
+        """Add a change, given the first key of each row; what it removes has been added."""
+        rows, is_first = self._rows, not self._rows
         for key, (row, count) in zip(keys, moves, strict=True):
             waiting = rows.get(key)
             if waiting is None:
                 rows[key] = row, count
-                if not first:
+                if not is_first:
                     self._keys.add(key)
                 continue
             if isinstance(waiting, tuple):
@@ -48,7 +48,7 @@ class RowsBehind:
             if not waiting:
                 del rows[key]
                 self._keys.remove(key)
-        if first:
+        if is_first:
             # Sorting all keys at once is much cheaper than inserting them one by one.
             self._keys = SortedList(rows)
 

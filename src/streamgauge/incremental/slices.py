@@ -71,7 +71,7 @@ class PartedRanking:
             ranking = self._rankings.get(key) or self._rankings.setdefault(key, self._make())
             add_all(change, ranking.change(own))
             # Outer solutions come and go; a ranking without rows is forgotten with its key.
-            if not ranking.held:
+            if ranking.empty:
                 del self._rankings[key]
         return change
 

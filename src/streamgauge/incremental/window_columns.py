@@ -81,9 +81,8 @@ class WindowColumns:
         if moves is None:
             return None
         changes: dict[int, list[tuple[Sequence[Bag], Row, int]]] = {}
-        if any(
-            map(any, (bags for _, bags in self._joins))
-        ):  # from before columns were begun, when nothing held kept a report back
+        # From before columns were begun, when nothing held kept a report back.
+        if any(bag for _, bags in self._joins for bag in bags):
             changes[0] = []
         for bags, begins, ends in moves:
             for some, count in ((begins, 1), (ends, -1)):
