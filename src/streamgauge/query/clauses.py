@@ -204,8 +204,6 @@ def xsd_duration(ms: int) -> str:
 
 
 _FORMS: Final = ("SELECT", "CONSTRUCT", "ASK")
-_OPENERS: Final = frozenset(("FROM", "STREAM", "WINDOW", "GRAPH", *_FORMS))
-"""Keywords at which a clause of a dialect begins."""
 _STREAMS: Final = {f"{operator.value.upper()}": operator for operator in CQL}
 
 
@@ -245,13 +243,13 @@ class Clauses:
         forms = (form for form in islice(self.tokens, self.prologue.end, None) if form.says(*_FORMS))
         return token is next(forms, None)
 
-    def reach(self) -> bool:
-        """Steps to the next keyword at which a clause of any dialect may begin; false at the end of the text."""
-        tokens_, at = self.tokens, self.at
-        while at < len(tokens_) and not (tokens_[at].kind == "word" and tokens_[at].text.upper() in _OPENERS):
-            at += 1
-        self.at = at
-        return at < len(tokens_)
+    def reach(self, *words: str) -> bool:
+        """Steps to the next FROM, SELECT, CONSTRUCT, ASK or one of these keywords; false at the end of the text."""
+        openers = {"FROM", *_FORMS, *words}
+        following = enumerate(islice(self.tokens, self.at, None), self.at)
+        places = (at for at, token in following if token.kind == "word" and token.text.upper() in openers)
+        self.at = next(places, len(self.tokens))
+        return self.at < len(self.tokens)
 
     def take(self, *words: str) -> bool:
         """Steps over these keywords if they follow."""

@@ -60,7 +60,7 @@ def parse(text: str) -> ContinuousQuery:
     if clauses.says("REGISTER"):
         clauses.refuse("CQELS has no REGISTER: leave it out", clauses.token)
     blocks: list[_Block] = []
-    while clauses.reach():
+    while clauses.reach("STREAM", "GRAPH"):
         _clause(clauses, blocks)
     sources = tuple(dict.fromkeys(block.source for block in blocks if isinstance(block.source, StreamWindow)))
     if not sources:

@@ -53,7 +53,7 @@ def parse(text: str) -> ContinuousQuery:
     """The query of a C-SPARQL text; QueryError says where it is wrong or what is not supported."""
     clauses = open_clauses(text)
     every = _register(clauses) if clauses.says("REGISTER") else None
-    while clauses.reach():
+    while clauses.reach("GRAPH"):
         _clause(clauses)
     if not clauses.windows:
         clauses.refuse(f"a C-SPARQL query needs a stream: add {CLAUSE}", clauses.tokens[0] if clauses.tokens else None)

@@ -64,7 +64,7 @@ def parse(text: str) -> ContinuousQuery:
     if clauses.says("REGISTER"):
         _register(clauses)
     uses: list[_Use] = []
-    while clauses.reach():
+    while clauses.reach("WINDOW", "GRAPH"):
         _clause(clauses, uses)
     if not clauses.windows:
         clauses.refuse(f"an RSP-QL query needs a window: add {CLAUSE}", clauses.tokens[0] if clauses.tokens else None)

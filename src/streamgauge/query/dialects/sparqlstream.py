@@ -48,7 +48,7 @@ def parse(text: str) -> ContinuousQuery:
     clauses = open_clauses(text)
     if clauses.says("REGISTER"):
         clauses.refuse("SPARQLstream has no REGISTER: leave it out", clauses.token)
-    while clauses.reach():
+    while clauses.reach("STREAM", "GRAPH"):
         _clause(clauses)
     if not clauses.windows:
         what = f"a SPARQLstream query needs a stream: add {CLAUSE}"
