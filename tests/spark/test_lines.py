@@ -48,7 +48,7 @@ class LinesElsewhere:
     def count(self) -> int:
         return 7
 
-    def text(self, folder: str) -> None:
+    def text(self, folder: str, **_options: str) -> None:
         Path(folder).mkdir()
 
 

@@ -1,5 +1,7 @@
 """Jobs that fail: the errors that they raise, and what these say."""
 
+from typing import Final
+
 import pyspark.sql  # noqa: F401 - the one door into PySpark
 from py4j.protocol import Py4JJavaError
 from pyspark.errors import PySparkException
@@ -8,7 +10,7 @@ JOB_ERRORS = (PySparkException, Py4JJavaError)
 """A failed job raises Spark's error; a failed broadcast raises the JVM's own, which wraps the cause."""
 
 
-_WAITING = "Exception thrown in awaitResult"
+_WAITING: Final = "Exception thrown in awaitResult"
 
 
 def words(error: Exception) -> str:

@@ -43,7 +43,7 @@ def write_lines(lines: DataFrame, out: Path, tell: Callable[[int], None] | None 
         ordered = kept.repartitionByRange(1 + count // _ROWS, "line").sortWithinPartitions("line")
         with stage(out) as folder:
             # Not by `toLocalIterator`: until it ends, the driver's JVM keeps all that it has passed on.
-            ordered.write.text(str(folder.absolute()))
+            ordered.write.text(str(folder.absolute()), compression="none", lineSep="\n")
             written = _join(folder, folder / "lines")
             if written != count:
                 where = "name a folder that is the same on the driver and the workers"

@@ -56,9 +56,12 @@ _END_S = 30.0
 _JVM: Final = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
 """Metaspace that starts small grows by collections of the whole heap, so it starts large."""
 
-_SMALL: Final = " -Xms64m -XX:MaxNewSize=96m -XX:GCTimeRatio=9"
-"""For heaps up to 1 GiB, which are wanted where memory is scarce: they start small, and grow only when a tenth of the
-time is spent on collections."""
+SMALL_HEAP: Final = 1024 * MIB
+"""A heap up to this size (bytes) is wanted where memory is scarce: `_SPARING` is used for it."""
+
+_SPARING: Final = " -Xms64m -XX:MaxNewSize=96m -XX:GCTimeRatio=9"
+"""Start small, and grow only when a tenth of the time is spent on collections (`python -m benchmarks.scale --cluster`,
+whose driver has 512 MiB)."""
 
 LATE: Final = (
     "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000"
@@ -75,10 +78,10 @@ def driver_settings(memory: str) -> dict[str, str]:
     mapped = class_archive.options(java() or "")
     level = f" -Dstreamgauge.log={level}" if (level := os.environ.get(LOG_LEVEL)) else ""
     size = heap(os.environ.get("SPARK_DRIVER_MEMORY"), memory, free_memory())
-    small = _SMALL if heap_bytes(size) <= 1024 * MIB else ""
+    sparing = _SPARING if heap_bytes(size) <= SMALL_HEAP else ""
     return {
         "spark.driver.memory": size,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG}{level} {_JVM}{small}{mapped}",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG}{level} {_JVM}{sparing}{mapped}",
     }
 
 
