@@ -37,7 +37,7 @@ class Peer(Protocol):
         ...
 
     def close(self) -> None:
-        """Release its files."""
+        """Close the store, so that its folder can be measured or deleted."""
         ...
 
 
@@ -104,7 +104,7 @@ class Sqlite:
         return self._base.execute(f"SELECT {columns} FROM ({inner}) q").fetchall()
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the database, whose transactions are all committed."""
         self._base.close()
 
     def _id(self, term: str) -> int:
@@ -219,7 +219,7 @@ class Entries:
         ]
 
     def close(self) -> None:
-        """Close the environment."""
+        """Close LMDB's environment, which unmaps its file."""
         self._base.close()
 
     def _give(self, writing: lmdb.Transaction, term: str) -> None:
@@ -348,7 +348,7 @@ class BlocksOnSqlite:
         self._base.execute("COMMIT")
 
     def close(self) -> None:
-        """Close the connection."""
+        """Close the database, whose transactions are all committed."""
         self._base.close()
 
 

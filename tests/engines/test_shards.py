@@ -108,11 +108,18 @@ def sharded(asked_for, elements, advance, shards=2, sizes=(1,)):
     return answers
 
 
-def same(asked_for, elements, advance, shards, sizes):
-    result = sharded(asked_for, elements, advance, shards, sizes)
-    for (query, chosen), one, other in zip(asked_for, result, said_together(asked_for, elements, advance), strict=True):
-        sends = operator(query, chosen)
-        assert by_report(one, chosen.grain, sends) == by_report(other, chosen.grain, sends), query.form
+def reports(asked_for, answers):
+    """The reports of each query."""
+    return [
+        (query.form, by_report(own, chosen.grain, operator(query, chosen)))
+        for (query, chosen), own in zip(asked_for, answers, strict=True)
+    ]
+
+
+def both(asked_for, elements, advance, shards, sizes):
+    """The reports of queries over shards, and those in one process."""
+    over_shards = sharded(asked_for, elements, advance, shards, sizes)
+    return reports(asked_for, over_shards), reports(asked_for, said_together(asked_for, elements, advance))
 
 
 TEXTS = [
@@ -191,7 +198,8 @@ def test_shards_say_what_one_process_says(data):
     ):
         return
     sizes = data.draw(st.lists(st.integers(1, 8), min_size=1, max_size=3))
-    same([(query, chosen)], elements, 24, data.draw(st.integers(2, 3)), sizes)
+    over_shards, in_one = both([(query, chosen)], elements, 24, data.draw(st.integers(2, 3)), sizes)
+    assert over_shards == in_one
 
 
 @pytest.mark.slow
@@ -205,7 +213,9 @@ def test_any_queries_over_shards_say_what_one_process_says(data):
     heard = not elements or any(element.stream in {item.stream for item in over} for element in elements)
     if not heard or any(meaningless(query, chosen) or live.refuse(query, chosen) for query, _ in asked_for):
         return
-    same(asked_for, elements, 24, data.draw(st.integers(2, 3)), data.draw(st.lists(st.integers(1, 6), min_size=1)))
+    shards, sizes = data.draw(st.integers(2, 3)), data.draw(st.lists(st.integers(1, 6), min_size=1))
+    over_shards, in_one = both(asked_for, elements, 24, shards, sizes)
+    assert over_shards == in_one
 
 
 @pytest.mark.slow
@@ -217,7 +227,8 @@ def test_conformance_cases_over_shards(every):
         query, chosen, fed = task.case.query, task.semantics, task.case.stream
         if live.refuse(query, chosen) is None and {element.stream for element in fed} & set(query.streams):
             kinds[plan([(query, chosen)], 2).kind] += 1
-            same([(query, chosen)], fed, task.case.advance, 2, [1, 3])
+            over_shards, in_one = both([(query, chosen)], fed, task.case.advance, 2, [1, 3])
+            assert over_shards == in_one
     assert {"one", "variable", "windows"} <= kinds.keys()
 
 
@@ -339,7 +350,8 @@ def test_a_shard_without_content_says_nothing_of_static_data(inline):
     static = [(f"<urn:x{number}>", "<urn:p>", "<urn:o>") for number in range(8)]
     query = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), WINDOW).with_static(static)
     assert "static data" in live.sharding([(query, CSPARQL)], 2)
-    same([(query, CSPARQL)], stream("1: a p b. | 7: a p c. | 11: d p e."), 20, 2, [1])
+    over_shards, in_one = both([(query, CSPARQL)], stream("1: a p b. | 7: a p c. | 11: d p e."), 20, 2, [1])
+    assert over_shards == in_one
 
 
 def push_often(session):
