@@ -120,7 +120,7 @@ def test_an_engine_that_sends_the_empty_reports_before_the_stream_is_right_too()
 
 @pytest.mark.slow
 @given(st.data())
-@examples(suite=20, prove=10_000)
+@examples(suite=40, prove=10_000)
 def test_a_verdict_does_not_change_with_a_triple_that_no_pattern_can_match(data):
     drawn = data.draw(unmatched())
     case, options = drawn.case, dict(drawn.case.options)

@@ -255,7 +255,7 @@ def agree(seed: int) -> bool:
 
 
 @pytest.mark.slow
-@examples(100, 1000)
+@examples(200, 1000)
 @given(st.integers(0, 10**9))
 def test_an_answer_is_legal_when_some_world_gives_it(seed: int) -> None:
     agree(seed)
