@@ -2,19 +2,20 @@
 
 import shutil
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Lock
+from threading import Event, Lock
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from streamgauge.engines import load
+from streamgauge.engines import live
 from streamgauge.formats.lines import Advance, decode_answer
 from streamgauge.model.answer import Answer
 from streamgauge.servers.queries.durability import ServiceJournal
@@ -29,11 +30,23 @@ from tests.servers.queries.test_groups import PATTERNS, WAIT, asked, in_columns,
 pytestmark = pytest.mark.server
 
 
+class HeldSession:
+    """A session of `live` that takes nothing while its service is held."""
+
+    def __init__(self, session: object, free: Event) -> None:
+        self._session, self._free = session, free
+
+    def __getattr__(self, name: str) -> object:
+        if name in ("push", "push_batch", "advance"):
+            self._free.wait()
+        return getattr(self._session, name)
+
+
 class KilledService:
-    """A service with a state, which is begun again from it."""
+    """A service with a state, which is begun again from it; while it is held, what is published is not answered."""
 
     def __init__(self, folder: Path) -> None:
-        self._folder, self._lives, self._writing = folder, count(), Lock()
+        self._folder, self._lives, self._writing, self._free = folder, count(), Lock(), Event()
         self.queries = self._begun(folder / str(next(self._lives)))
 
     def _begun(self, state: Path) -> Queries:
@@ -45,16 +58,32 @@ class KilledService:
                 write(*change)
 
         journal.state.write = guarded
-        self._state = state
-        return Queries(load, ("live",), QueryLimits(queries=100), clock=lambda: 0, journal=journal)
+        self._state, self._free = state, Event()
+        self._free.set()
+        limits = QueryLimits(queries=100)
+        return Queries(self._engine(self._free), ("live",), limits, clock=lambda: 0, journal=journal)
+
+    @staticmethod
+    def _engine(free: Event) -> Callable[[str], SimpleNamespace]:
+        def start_all(queries: object) -> HeldSession:
+            return HeldSession(live.start_all(queries), free)
+
+        engine = SimpleNamespace(refuse=live.refuse, start_all=start_all, start=lambda *query: start_all([query]))
+        return lambda _name: engine
+
+    def hold(self) -> None:
+        """Answer nothing more until it settles, is stopped or killed."""
+        self._free.clear()
 
     def settle(self) -> None:
         """Wait until all is answered and durable."""
+        self._free.set()
         assert self.queries.settle(WAIT)
         self.queries.journal.wait(self.queries.journal.ticket(), WAIT)
 
     def stop(self) -> None:
         """End as asked, and begin again."""
+        self._free.set()
         self.queries.close("stopped")
         self.queries = self._begun(self._state)
 
@@ -63,6 +92,7 @@ class KilledService:
         state = self._folder / str(next(self._lives))
         with self._writing:
             shutil.copytree(self._state, state)
+        self._free.set()
         self.queries.close("killed")
         self.queries = self._begun(state)
 
@@ -72,6 +102,7 @@ def killed_service() -> Iterator[KilledService]:
     with TemporaryDirectory() as folder:
         killed = KilledService(Path(folder))
         yield killed
+        killed.settle()
         killed.queries.close("over")
 
 
@@ -111,7 +142,7 @@ wishes = (
 texts = st.sampled_from(["a p b.", "b p c.", "a p c. c p b.", "a q b."])
 items = st.builds(element, st.integers(0, 900), texts) | st.builds(Advance, st.integers(0, 900))
 batches = st.lists(items, min_size=1, max_size=4) | st.builds(many, texts, st.integers(10, 30))
-ends = st.sampled_from(["kill", "kill", "stop"])
+ends = st.sampled_from(["hold", "hold", "kill", "kill", "stop"])
 acts = st.lists(wishes | batches | batches | ends | st.integers(0, 9), min_size=8, max_size=40)
 SAME = [asked(pattern) for pattern in PATTERNS]
 ROUND = [many("a p b.", 20), [element(300, "b p c.")], [element(700, "a p c. c p b.")]]
@@ -120,6 +151,8 @@ ROUND = [many("a p b.", 20), [element(300, "b p c.")], [element(700, "a p c. c p
 @examples(8, prove=2000)
 @given(acts)
 @example([*SAME[:2], "kill", *ROUND, *SAME[2:], "kill", *ROUND, "stop", *ROUND * 3, 0, "kill", SAME[0], *ROUND])
+@example([*SAME[:2], "hold", *ROUND, *SAME[2:], ROUND[1], "kill", *ROUND])  # none has answered what came before a query
+@example([*SAME[:2], ROUND[0], "hold", *ROUND[1:], *SAME[2:], "kill", *ROUND])  # or some of it was answered
 def test_different_queries_go_on_as_if_they_were_alone(acts):
     seen, asks, answers = {}, {}, {}
     with killed_service() as killed:

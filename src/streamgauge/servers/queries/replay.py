@@ -3,7 +3,8 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 
-from streamgauge.formats.batches import ElementBatch
+from streamgauge.formats.batches import ElementBatch, Taken
+from streamgauge.formats.lines import Advance
 from streamgauge.servers.durable.segments import KeptItem
 from streamgauge.servers.queries.durability import WALL
 from streamgauge.servers.queries.groups import Question, Resumption
@@ -18,7 +19,7 @@ class ResumedWorker:
     def __init__(self, worker: QueryWorker) -> None:
         self._worker = worker
         self._queries = list[tuple[RegisteredQuery, Resumption]]()
-        self._answered, self._due = list[NumberedItem](), list[tuple[int, KeptItem]]()
+        self._answered, self._due = list[NumberedItem](), list[tuple[int, str, Taken]]()
         self._last, self._starts = -1, set[int]()
 
     def takes(self, question: Question, start: int) -> bool:
@@ -43,14 +44,15 @@ class ResumedWorker:
                     # Due elements are answered one by one like any published ones: their answers have numbers of their
                     # own.
                     elements = enumerate(part.elements(), last + 1 - len(part))
-                    self._due += [(number, (part.stream, element)) for number, element in elements]
+                    self._due += [(number, part.stream, element) for number, element in elements]
             return
         stream, item = kept
         if number < min(self._starts) or not (worker.question.wall if stream == WALL else stream in worker.streams):
             return
-        if number > self._last:
-            self._due.append((number, kept))
-        elif (known := worker.wall_advance(item.time) if stream == WALL else worker.known(stream, item)) is not None:
+        known = worker.wall_advance(item.time) if stream == WALL else worker.known(stream, item)
+        if known is not None and number > self._last:
+            self._due.append((number, stream, known))
+        elif known is not None:
             self._answered.append((number, known))
 
     def _parts(self, number: int, batch: ElementBatch) -> Iterator[tuple[int, ElementBatch]]:
@@ -64,16 +66,15 @@ class ResumedWorker:
     def resume(self) -> None:
         """Resume without answers to due items."""
         worker = self._worker
-        evaluations = worker.resume(self._queries, self._answered, self._last)
+        evaluations = worker.resume(self._queries, self._answered, [number for number, *_ in self._due], self._last)
         for (running, _), evaluation in zip(self._queries, evaluations, strict=True):
             running.evaluation = evaluation
-        for number, kept in self._due:
-            assert not isinstance(kept, ElementBatch)
-            stream, item = kept
+        for number, stream, item in self._due:
             if stream == WALL:
-                worker.pass_time(item.time, number)
+                assert isinstance(item, Advance)
+                worker.advance(item, number)
             else:
-                worker.hear(stream, [(number, item)])
+                worker.put([(number, item)])
         worker.start()
 
 

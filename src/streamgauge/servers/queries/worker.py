@@ -1,8 +1,10 @@
 """Workers: input waits in order, a thread feeds the sessions of all queries that share it."""
 
+from bisect import bisect_left
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from math import inf
 from threading import Condition, Thread, current_thread, get_ident
 from time import monotonic, sleep, thread_time
@@ -126,11 +128,16 @@ class QueryWorker:
         return shares and question.beside(self.question)
 
     def resume(
-        self, queries: Sequence[tuple[AnsweredQuery, Resumption]], items: Sequence[NumberedItem], answered: int
+        self,
+        queries: Sequence[tuple[AnsweredQuery, Resumption]],
+        items: Sequence[NumberedItem],
+        due: Sequence[int],
+        answered: int,
     ) -> list[SharedEvaluation]:
         """Resume queries that an earlier process answered up to an item; call before ``start``.
 
-        Queries that differ only in items outside of all windows share a group. Returns the evaluation of each query.
+        ``items`` were answered, those of the numbers ``due`` are put next. Queries that differ only in items outside of
+        all windows share a group. Returns the evaluation of each query.
         """
         self._log.add(items)
         # Busy from the start: until the thread has begun, ``idle`` must not report that all is answered.
@@ -139,19 +146,22 @@ class QueryWorker:
             self._log.drop(self._log.end, self._floor(items))
         groups, evaluations = dict[object, EvaluationGroup](), list[SharedEvaluation]()
         for query, resumption in queries:
-            start = self._log.place(resumption.start)
+            # One that was registered after items which nobody had answered yet begins behind them.
+            start = self._log.place(resumption.start) + bisect_left(due, resumption.start)
             # Queries whose first item is outside of all windows have the same content, however much earlier one of
             # them began.
             key = (start if start > self._log.begin else -1, resumption.begun)
             if key not in groups:
                 groups[key] = EvaluationGroup(self._context, query.question, start)
-                groups[key].resume(resumption.begun, self._log.end, answered)
+                groups[key].resume(resumption.begun, max(start, self._log.end), answered)
             evaluations.append(groups[key].add(query.question))
             evaluations[-1].resume(query, resumption)
         self._groups = [*groups.values()]
-        times = [latest_time(item) for _, item in self._log.part(self._log.begin, self._log.end)]
-        for group in self._groups if times else ():
-            group.admit(max(times))
+        kept = self._log.part(self._log.begin, self._log.end)
+        latest = [*accumulate((latest_time(item) for _, item in reversed(kept)), max)]
+        for group in self._groups:
+            if seen := min(len(kept), max(0, self._log.end - group.start)):
+                group.admit(latest[seen - 1])
         self._fresh = next((group for group in self._groups if group.start == self._log.end), None)
         self._join_groups()
         return evaluations
@@ -222,7 +232,8 @@ class QueryWorker:
                 return
             latest = max(latest_time(item) for _, item in items)
             for group in self._groups:
-                group.admit(latest)
+                if group.start <= self._put:
+                    group.admit(latest)
             self._put += len(items)
             self._waiting.extend(items)
             self.waiting += count_of([item for _, item in items])
@@ -241,8 +252,11 @@ class QueryWorker:
 
     def pass_time(self, now: int, number: int = -1) -> None:
         """Advance time to ``now`` (ms) by the wall clock; queries end if their elements have another clock."""
-        advance = self.wall_advance(now)
-        for group in self._groups:
+        self.advance(self.wall_advance(now), number)
+
+    def advance(self, advance: Advance, number: int) -> None:
+        """Advance time by the wall clock, with the number of the advance."""
+        for group in [group for group in self._groups if group.start <= self._put]:
             try:
                 group.refuse([advance])
             except TimeJumpError as error:
