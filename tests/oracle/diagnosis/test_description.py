@@ -19,7 +19,7 @@ BORDERS = " | ".join(f"{t}: s{t} p {t}." for t in range(0, 160, 2))
 
 
 def fault(name):
-    return Fault(Part(name, name), name, lambda case: case)
+    return Fault(Part(name, name), lambda case: case)
 
 
 class Answers:
@@ -32,7 +32,7 @@ class Answers:
 def test_the_worked_example():
     windows = [fault(f"window {n}") for n in range(16)]
     lost, repeated = rows_lost(None)
-    jitter = Sway("borders moved", lambda *_: None, lambda *_: Part("", ""))
+    jitter = Sway(lambda *_: None, lambda *_: Part("", ""))
     others = {f"kind {n}": (fault(f"kind {n}"),) for n in range(29)}
     length = DescriptionLength({"windows": windows, "rows": (lost, repeated), "jitter": (jitter,), **others})
     reports = tuple(ModelReport(n, (("<urn:a>",),) * 4, DueReport(n, ())) for n in range(16))

@@ -260,18 +260,17 @@ class _Tried:
     def _slipped(
         self, faults: tuple[Fault, ...], count: int, origins: Sequence[int] | None = None
     ) -> Iterator[SearchResult]:
-        """Exact models of these faults with ``count`` slips of different families, or a sway and one slip fewer."""
+        """Exact models of these faults with ``count`` slips, or a sway and one slip fewer."""
         for case in self.search.cases(faults, origins):
             self._look()
             reports = self.search.reports(case)
             if faults and not self.search.similar(case, reports):
                 continue
             for slips in combinations(self.search.slips, count):
-                if len({slip.family for slip in slips}) == count:
-                    fit = self.search.fit(case, reports, slips)
-                    if fit is not None and len(fit.slipped) == count:
-                        parts = tuple(slip.describe(places) for slip, places in fit.slipped.items())
-                        yield self._result((*faults, *slips), case, (*_parts(faults), *parts), fit)
+                fit = self.search.fit(case, reports, slips)
+                if fit is not None and len(fit.slipped) == count:
+                    parts = tuple(slip.describe(places) for slip, places in fit.slipped.items())
+                    yield self._result((*faults, *slips), case, (*_parts(faults), *parts), fit)
             # A sway takes the place of one slip, so a model has as many parts either way.
             for slips in combinations(self.search.slips, count - 1):
                 yield from self._swaying(faults, case, slips)

@@ -108,7 +108,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Fault:
-    """A deviation of the whole run; two of one ``family`` are not combined.
+    """A deviation of the whole run; two of one ``family`` are not combined, which is that of its kind if it has none.
 
     ``t0`` (ms) is set by a fault that fixes where the windows start, so that no candidates are searched. A ``fine``
     fault is one of many values of a parameter, tried only if it could be the shorter description. ``choice`` is the
@@ -116,11 +116,11 @@ class Fault:
     """
 
     part: Part
-    family: str
     change: Callable[[Case], Case]
     t0: int | None = None
     fine: bool = False
     choice: float = 0.0
+    family: str = ""
 
 
 class Taking(Protocol):
@@ -180,7 +180,6 @@ class Slip:
     description of the places and of the choices made there.
     """
 
-    family: str
     moves: Callable[[ExplanationPlace], Iterable[Move]]
     describe: Callable[[Sequence[ExplanationPlace]], Part]
     half: bool = True
@@ -227,7 +226,6 @@ class Sway:
     Claimed below half of the reports.
     """
 
-    family: str
     sway: Callable[[Simulation, Case], Swaying | None]
     describe: Callable[[int, int], Part]
 

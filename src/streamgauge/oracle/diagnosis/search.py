@@ -148,7 +148,7 @@ def values_by_field(seen: Seen) -> dict[str, tuple[Fault, ...]]:
 
 
 def _field(name: str, value: object, sentence: str) -> Fault:
-    return Fault(Part(f"{name} = {value}", sentence), name, lambda case: case.under(**{name: value}))
+    return Fault(Part(f"{name} = {value}", sentence), lambda case: case.under(**{name: value}), family=name)
 
 
 def _operators(seen: Seen) -> Iterator[Fault]:
@@ -156,7 +156,7 @@ def _operators(seen: Seen) -> Iterator[Fault]:
     for r2s in CQL:
         if r2s is not declared:
             part = Part(f"r2s = {r2s}", f"The engine streams {r2s}, not {declared}.")
-            yield Fault(part, "r2s", partial(_streaming, r2s=r2s))
+            yield Fault(part, partial(_streaming, r2s=r2s), family="r2s")
 
 
 def _streaming(case: Case, r2s: R2S) -> Case:
@@ -184,7 +184,7 @@ def _strategies(semantics: Semantics) -> Iterator[Fault]:
 
 def _report(report: frozenset[Report], sentence: str) -> Fault:
     name = " and ".join(sorted(report))
-    return Fault(Part(f"report = {name}", sentence), "report", lambda case: case.under(report=report))
+    return Fault(Part(f"report = {name}", sentence), lambda case: case.under(report=report), family="report")
 
 
 def _other_origins(seen: Seen) -> Iterator[Fault]:
@@ -205,7 +205,7 @@ def _other_origins(seen: Seen) -> Iterator[Fault]:
     for residue in sorted(residues - {0})[:MAX_ORIGINS]:
         t0 = base + residue
         part = Part(f"t0 = {t0} ms", f"The first window starts at {t0} ms, which is not a candidate for t0.")
-        yield Fault(part, "t0", partial(_beginning_at, t0=t0), t0)
+        yield Fault(part, partial(_beginning_at, t0=t0), t0, family="t0")
 
 
 def _beginning_at(case: Case, t0: int) -> Case:

@@ -1,6 +1,7 @@
 """Faults of engines, one kind per file: ``proposals(seen)`` yields those worth trying on a run."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import cache
 from importlib import import_module
 from pkgutil import iter_modules
@@ -19,4 +20,8 @@ def load() -> dict[str, Proposals]:
 
 def by_kind(seen: Seen) -> dict[str, tuple[Fault | Slip | Sway, ...]]:
     """All faults worth trying on a run, by kind."""
-    return {kind: tuple(propose(seen)) for kind, propose in load().items()}
+    return {kind: tuple(_of(kind, part) for part in propose(seen)) for kind, propose in load().items()}
+
+
+def _of(kind: str, part: Fault | Slip | Sway) -> Fault | Slip | Sway:
+    return replace(part, family=kind) if isinstance(part, Fault) and not part.family else part

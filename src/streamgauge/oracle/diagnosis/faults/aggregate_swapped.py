@@ -20,7 +20,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         for other in _others(aggregate):
             text, computed = _text(aggregate), _text(other)
             part = Part(f"{computed} for {text}", f"The engine computes {computed} where the query asks for {text}.")
-            yield Fault(part, "aggregate", partial(_change, aggregate=aggregate, other=other))
+            yield Fault(part, partial(_change, aggregate=aggregate, other=other))
 
 
 def _others(aggregate: al.Aggregate) -> Iterator[al.Aggregate]:

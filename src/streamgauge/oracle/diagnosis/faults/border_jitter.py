@@ -20,7 +20,7 @@ def proposals(seen: Seen) -> Iterator[Sway]:
     """One sway, for a query over one time-based window; borders move by up to a time unit."""
     windows = seen.case.query.windows
     if len(windows) == 1 and windows[0].window.kind == "time":
-        yield Sway("borders moved", _swaying, _describe)
+        yield Sway(_swaying, _describe)
 
 
 def _describe(moved: int, reports: int) -> Part:

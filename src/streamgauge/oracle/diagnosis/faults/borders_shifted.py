@@ -59,7 +59,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         part = Part(f"windows {abs(same):,} ms {how}", f"Every window starts and ends {abs(same):,} ms {how}.")
         # Half of the bits of a pair of borders, as one number moves both.
         choice = max(log2(shift.pairs) / 2 + 1 for shift in shifts.values())
-        yield Fault(part, "shift", partial(_shifted, same=same), seen.case.t0, choice=choice)
+        yield Fault(part, partial(_shifted, same=same), seen.case.t0, choice=choice)
     sentence = (
         f"The borders of {len(moved):,} of {len(shifts):,} windows are off, each by its own: starts by "
         f"{_range([start for start, _ in moved])} ms, ends by {_range([end for _, end in moved])} ms."
@@ -67,7 +67,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     part = Part("borders of each window moved", sentence)
     # A bit for each window, whether it moved, and the choice among all borders for those that did.
     choice = len(shifts) + sum(log2(shift.pairs) for shift in shifts.values() if any(shift.least))
-    yield Fault(part, "shift", partial(_each_shifted, shifts=shifts), seen.case.t0, choice=choice)
+    yield Fault(part, partial(_each_shifted, shifts=shifts), seen.case.t0, choice=choice)
 
 
 def _range(shifts: list[int]) -> str:

@@ -63,12 +63,12 @@ def _faults(case: Case, running: Iterable[Fraction], behind: Iterable[Fraction])
 
 def _both(case: Case, part: Part, scoping: Scoping, end: Callable[[Case], int]) -> Iterator[Fault]:
     """A drift up to the horizon on the drifting clock, and one over as many windows as declared if that differs."""
-    yield Fault(part, "clock", partial(_drifting, scoping=scoping, end=end), fine=True)
+    yield Fault(part, partial(_drifting, scoping=scoping, end=end), fine=True)
     first, slide = case.t0 + _first(case), case.query.windows[0].window.slide
     if (end(case) - first) // slide == (case.advanced_to - first) // slide:
         return
     as_declared = Part(f"{part.name}, windows as many as declared", part.sentence)
-    yield Fault(as_declared, "clock", partial(_drifting, scoping=scoping, end=None), fine=True)
+    yield Fault(as_declared, partial(_drifting, scoping=scoping, end=None), fine=True)
 
 
 def _first(case: Case) -> int:

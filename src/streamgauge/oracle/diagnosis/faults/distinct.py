@@ -13,10 +13,10 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     """The opposite of the query: without DISTINCT, or with it."""
     form = seen.case.query.form
     if any(isinstance(pattern, al.Distinct) for pattern in every_pattern(form.pattern)):
-        yield Fault(Part("DISTINCT ignored", "DISTINCT is ignored: repeated rows are sent."), "distinct", _ignored)
+        yield Fault(Part("DISTINCT ignored", "DISTINCT is ignored: repeated rows are sent."), _ignored)
     elif isinstance(form, al.Select):
         part = Part("DISTINCT applied", "Repeated rows are sent once.")
-        yield Fault(part, "distinct", lambda case: case.answering(lambda rows: tuple(dict.fromkeys(rows))))
+        yield Fault(part, lambda case: case.answering(lambda rows: tuple(dict.fromkeys(rows))))
 
 
 def _ignored(case: Case) -> Case:

@@ -18,4 +18,4 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         which = {0: "first", count - 1: "last"}.get(at) or ordinal(at + 1)
         sentence = f"The {which} element of the stream (at {elements[at].time:,} ms) is lost."
         stream = Stream(elements[:at] + elements[at + 1 :])
-        yield Fault(Part(f"{which} element lost", sentence), "stream", partial(Case.on, stream=stream))
+        yield Fault(Part(f"{which} element lost", sentence), partial(Case.on, stream=stream), family="stream")

@@ -11,7 +11,7 @@ from streamgauge.oracle.diagnosis.models import Fault, Rows, Seen
 def proposals(_seen: Seen) -> Iterator[Fault]:
     """Evaluation gated by new matches."""
     sentence = "The query is evaluated only when a new match arrives, not when matches leave the window."
-    yield Fault(Part("evaluated on new matches only", sentence), "gate", lambda case: replace(case, gate=_new))
+    yield Fault(Part("evaluated on new matches only", sentence), lambda case: replace(case, gate=_new), family="gate")
 
 
 def _new(matches: Sequence[Rows]) -> bool:

@@ -18,14 +18,20 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     conditions = tuple(dict.fromkeys(conjunct for pattern in filters for conjunct in conjuncts(pattern.condition)))
     for condition in conditions:
         text = expression(condition)
-        part = Part(f"condition ignored: {text}", f"The condition {text} is not applied.")
-        yield Fault(part, "condition", partial(rewritten, change=partial(_without, conditions=frozenset({condition}))))
+        yield _ignored(f"condition ignored: {text}", f"The condition {text} is not applied.", (condition,))
     if len(conditions) > 1:
-        part = Part("all conditions ignored", "No FILTER or HAVING condition is applied.")
-        yield Fault(part, "condition", partial(rewritten, change=partial(_without, conditions=frozenset(conditions))))
+        yield _ignored("all conditions ignored", "No FILTER or HAVING condition is applied.", conditions)
 
 
-def _without(pattern: al.Pattern, conditions: frozenset[al.Expression]) -> al.Pattern:
+def _ignored(name: str, sentence: str, conditions: tuple[al.Expression, ...]) -> Fault:
+    return Fault(
+        Part(name, sentence),
+        partial(rewritten, change=partial(_without, conditions=conditions)),
+        family="condition",
+    )
+
+
+def _without(pattern: al.Pattern, conditions: tuple[al.Expression, ...]) -> al.Pattern:
     if not isinstance(pattern, al.Filter):
         return pattern
     kept = [conjunct for conjunct in conjuncts(pattern.condition) if conjunct not in conditions]

@@ -21,12 +21,12 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     if not named or len(named) < seen.recorded.count:
         return
     part = Part("answers named by the window's start", "Every answer names the start of its window, not its close.")
-    yield Fault(part, "instant", partial(_naming, name=_start))
+    yield Fault(part, partial(_naming, name=_start))
     for offset in _offsets(case, named):
         later = "after" if offset > 0 else "before"
         sentence = f"Every answer names an instant {abs(offset):,} ms {later} the close of its window."
         part = Part(f"instants {offset:+,} ms", sentence)
-        yield Fault(part, "instant", partial(_naming, name=partial(_moved, offset=offset)))
+        yield Fault(part, partial(_naming, name=partial(_moved, offset=offset)))
 
 
 def _offsets(case: Case, named: list[int]) -> list[int]:

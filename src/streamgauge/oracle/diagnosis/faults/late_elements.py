@@ -11,9 +11,9 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     """Both faults, for semantics with a lateness bound."""
     if seen.case.semantics.lateness is None:
         return
-    yield Fault(Part("late elements processed", "Elements that come too late are processed."), "late", _all)
+    yield Fault(Part("late elements processed", "Elements that come too late are processed."), _all)
     dropped = Part("out of order dropped", "Every element that is out of order is dropped, late or not.")
-    yield Fault(dropped, "late", _ordered)
+    yield Fault(dropped, _ordered)
 
 
 def _all(case: Case) -> Case:

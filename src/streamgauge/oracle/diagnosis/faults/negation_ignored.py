@@ -14,11 +14,11 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     """Faults for queries with MINUS and UNION; NOT EXISTS is a condition of ``filter_ignored``."""
     operators = {type(pattern) for pattern in every_pattern(seen.case.query.form.pattern)}
     if al.Minus in operators:
-        yield Fault(Part("MINUS ignored", "MINUS takes nothing away."), "minus", partial(rewritten, change=_kept))
+        yield Fault(Part("MINUS ignored", "MINUS takes nothing away."), partial(rewritten, change=_kept))
     if al.Union in operators:
         for side in ("left", "right"):
             part = Part(f"UNION: {side} branch lost", f"Solutions of the {side} branch of UNION are lost.")
-            yield Fault(part, "union", partial(rewritten, change=partial(_other, side=side)))
+            yield Fault(part, partial(rewritten, change=partial(_other, side=side)))
 
 
 def _kept(pattern: al.Pattern) -> al.Pattern:

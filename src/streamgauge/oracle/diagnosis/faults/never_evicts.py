@@ -12,11 +12,11 @@ from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
 def proposals(seen: Seen) -> Iterator[Fault]:
     """No eviction, and eviction one slide late."""
     never = Part("nothing evicted", "Nothing is ever evicted: answers are over everything since t0.")
-    yield Fault(never, "eviction", partial(Case.scoped, scoping=_back_to_t0))
+    yield Fault(never, partial(Case.scoped, scoping=_back_to_t0))
     slides = [window.window.slide for window in seen.case.query.windows if window.window.kind == "time"]
     if slides:
         late = Part("eviction one slide late", "What leaves a window is evicted one slide late.")
-        yield Fault(late, "eviction", partial(Case.scoped, scoping=partial(_earlier, back=slides[0])))
+        yield Fault(late, partial(Case.scoped, scoping=partial(_earlier, back=slides[0])))
 
 
 def _back_to_t0(case: Case, due_report: DueReport) -> DueReport:

@@ -25,7 +25,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     }
     for word in sorted(words)[:MAX_WORDS]:
         part = Part(f"{word} for an aggregate over nothing", f"An aggregate over nothing gives {word}.")
-        yield Fault(part, "empty_aggregate", partial(_say, word=word))
+        yield Fault(part, partial(_say, word=word), family="empty_aggregate")
 
 
 def _say(case: Case, word: Term) -> Case:

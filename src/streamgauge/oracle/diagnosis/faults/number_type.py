@@ -22,7 +22,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     for kind in sorted(kind for kind in kinds if kind.startswith(XSD) and _is_iri(kind)):
         name = "xsd:" + kind.removeprefix(XSD)
         part = Part(f"numbers as {name}", f"Numbers come as {name}, whatever the stream's datatype is.")
-        yield Fault(part, "number type", partial(_retype, kind=kind))
+        yield Fault(part, partial(_retype, kind=kind))
 
 
 def _is_iri(kind: str) -> bool:

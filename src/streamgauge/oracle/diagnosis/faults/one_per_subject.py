@@ -32,7 +32,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         for which in ("newest", "oldest"):
             sentence = f"Of what a window holds, only the {which} per {kind} is kept."
             rule = partial(_kept, keys=keys, newest=which == "newest")
-            yield Fault(Part(f"{which} per {kind} only", sentence), "content", partial(Case.holding, rule=rule))
+            yield Fault(Part(f"{which} per {kind} only", sentence), partial(Case.holding, rule=rule), family="content")
 
 
 def _predicates(seen: Seen) -> tuple[str, ...]:

@@ -36,7 +36,7 @@ def _fault(call: al.Call, operator: str) -> Fault:
     other = al.Call(operator, call.arguments)
     text, evaluated = expression(call), expression(other)
     part = Part(f"{operator} for {call.operator}: {text}", f"The condition {text} is evaluated as {evaluated}.")
-    return Fault(part, "condition", partial(_change, call=call, other=other))
+    return Fault(part, partial(_change, call=call, other=other), family="condition")
 
 
 def _change(case: Case, call: al.Call, other: al.Call) -> Case:

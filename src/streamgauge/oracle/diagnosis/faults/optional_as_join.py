@@ -14,9 +14,9 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     """Both faults, for a query with OPTIONAL."""
     if any(isinstance(pattern, al.LeftJoin) for pattern in every_pattern(seen.case.query.form.pattern)):
         joined = Part("OPTIONAL as a join", "OPTIONAL is evaluated as a join: solutions without it are lost.")
-        yield Fault(joined, "optional", partial(rewritten, change=_join))
+        yield Fault(joined, partial(rewritten, change=_join))
         ignored = Part("OPTIONAL ignored", "OPTIONAL is not evaluated: what it would add is always unbound.")
-        yield Fault(ignored, "optional", partial(rewritten, change=_left))
+        yield Fault(ignored, partial(rewritten, change=_left))
 
 
 def _join(pattern: al.Pattern) -> al.Pattern:

@@ -9,9 +9,9 @@ from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Sl
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
     """Reports lost at the head, at the tail, and in between."""
-    yield Slip("lost head", _head, _describe_head, half=False, bits=_together)
-    yield Slip("lost tail", _tail, _describe_tail, half=False, bits=_together)
-    yield Slip("lost", _between, description("{count} lost", "Lost: {listed}."))
+    yield Slip(_head, _describe_head, half=False, bits=_together)
+    yield Slip(_tail, _describe_tail, half=False, bits=_together)
+    yield Slip(_between, description("{count} lost", "Lost: {listed}."))
 
 
 def _together(places: Sequence[ExplanationPlace]) -> float:

@@ -13,11 +13,11 @@ MAX_APART: Final = 200
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
     """Reports swapped, merged, and with exchanged rows."""
-    yield Slip("swapped", _swapped, description("{count} swapped", "Swapped with the next one: {listed}."))
+    yield Slip(_swapped, description("{count} swapped", "Swapped with the next one: {listed}."))
     sentence = "Two reports come as one answer, which holds the rows of both: {listed} with the next one."
-    yield Slip("merged", _merged, description("{count} merged", sentence))
+    yield Slip(_merged, description("{count} merged", sentence))
     sentence = "Two reports have each other's rows: {listed} with a later one."
-    yield Slip("exchanged", _exchanged, description("rows of {count} exchanged", sentence), bits=_exchange_bits)
+    yield Slip(_exchanged, description("rows of {count} exchanged", sentence), bits=_exchange_bits)
 
 
 def _swapped(place: ExplanationPlace) -> Iterator[Move]:

@@ -9,9 +9,9 @@ from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Rows, Se
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
     """Reports sent twice, and stale answers."""
-    yield Slip("sent twice", _twice, _describe_twice)
+    yield Slip(_twice, _describe_twice)
     sentence = "The answer of the report before is repeated instead of a new one: {listed}."
-    yield Slip("stale", _stale, description("{count} stale", sentence))
+    yield Slip(_stale, description("{count} stale", sentence))
 
 
 def _twice(place: ExplanationPlace) -> Iterator[Move]:

@@ -29,7 +29,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         part = Part(
             f"numbers {how} to {digits} digits", f"Computed numbers are {how} to {digits} digits after the point."
         )
-        yield Fault(part, "rounding", partial(_round, digits=digits, rounding=rounding, computed=computed))
+        yield Fault(part, partial(_round, digits=digits, rounding=rounding, computed=computed))
 
 
 def _digits(value: Decimal) -> int:

@@ -9,9 +9,9 @@ from streamgauge.oracle.diagnosis.models import ExplanationPlace, Move, Seen, Sl
 
 def proposals(_seen: Seen) -> Iterator[Slip]:
     """Rows lost, and rows repeated."""
-    yield Slip("rows lost", _lost, description("rows lost in {count}", "Some rows are lost: {listed}."), bits=_bits)
+    yield Slip(_lost, description("rows lost in {count}", "Some rows are lost: {listed}."), bits=_bits)
     again = description("rows repeated in {count}", "Some rows are sent too often: {listed}.")
-    yield Slip("rows repeated", _repeated, again, bits=_bits)
+    yield Slip(_repeated, again, bits=_bits)
 
 
 def _bits(places: Sequence[ExplanationPlace]) -> float:

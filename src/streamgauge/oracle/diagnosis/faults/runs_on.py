@@ -19,7 +19,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         part = Part(
             f"goes on for {by} ms", f"The engine goes on reporting for {by:,} ms after the stream's time ended."
         )
-        yield Fault(part, "end", partial(_further, by=by))
+        yield Fault(part, partial(_further, by=by))
 
 
 def _further(case: Case, by: int) -> Case:

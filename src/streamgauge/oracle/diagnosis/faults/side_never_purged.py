@@ -16,7 +16,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     for side in sides(seen.case.query.form):
         name = of_side(side)
         sentence = f"The join side of {name} is never purged: what it matched once stays."
-        yield Fault(Part(f"join side {name} never purged", sentence), "kept side", partial(_keep, side=side))
+        yield Fault(Part(f"join side {name} never purged", sentence), partial(_keep, side=side))
 
 
 def _keep(case: Case, side: Side) -> Case:

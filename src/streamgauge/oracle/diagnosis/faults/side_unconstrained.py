@@ -17,7 +17,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         sentence = f"The join side of {name} does not constrain the answers: every match of the rest is one."
         others = frozenset(var for other in every if other != side for var in variables(other))
         change = partial(rewritten, change=partial(_left_out, side=side, gone=variables(side) - others))
-        yield Fault(Part(f"join side {name} does not constrain", sentence), "left out side", change)
+        yield Fault(Part(f"join side {name} does not constrain", sentence), change)
 
 
 def _left_out(pattern: al.Pattern, side: Side, gone: frozenset[al.Var]) -> al.Pattern:

@@ -18,4 +18,4 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     for borders, window in _WINDOWS.items():
         text = window.format(f"{size:,}")
         part = Part(f"SLIDE ignored: {text}", f"SLIDE is ignored: at an instant t the window is {text}.")
-        yield Fault(part, "scope", partial(Case.under, scope=Scope.RANGE, borders=borders))
+        yield Fault(part, partial(Case.under, scope=Scope.RANGE, borders=borders), family="scope")

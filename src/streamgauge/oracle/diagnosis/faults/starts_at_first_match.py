@@ -11,7 +11,7 @@ from streamgauge.oracle.diagnosis.models import Case, Fault, Seen
 def proposals(_seen: Seen) -> Iterator[Fault]:
     """Reports from the first match on."""
     sentence = "Nothing is reported before the first match; from then on every window is, with content or without."
-    yield Fault(Part("reports start at the first match", sentence), "gate", _change)
+    yield Fault(Part("reports start at the first match", sentence), _change, family="gate")
 
 
 def _change(case: Case) -> Case:

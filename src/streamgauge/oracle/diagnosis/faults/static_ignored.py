@@ -10,4 +10,4 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     """The fault, for a query with static data."""
     if seen.case.query.static:
         part = Part("static data ignored", "Static data is ignored: only what the windows hold is matched.")
-        yield Fault(part, "static", lambda case: case.asking(case.query.with_static(())))
+        yield Fault(part, lambda case: case.asking(case.query.with_static(())))

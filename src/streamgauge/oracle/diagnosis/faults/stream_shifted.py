@@ -20,12 +20,12 @@ def proposals(seen: Seen) -> Iterator[Fault]:
             how = "later" if shift > 0 else "earlier"
             sentence = f"The engine takes every element to be {step:,} ms {how} than it is."
             part = Part(f"times shifted by {shift} ms", sentence)
-            yield Fault(part, "stream", partial(Case.on, stream=_shifted(case.stream, shift)))
+            yield Fault(part, partial(Case.on, stream=_shifted(case.stream, shift)), family="stream")
     for unit in UNITS:
         stream = Stream(replace(element, time=element.time - element.time % unit) for element in case.stream.elements)
         if stream.times != case.stream.times:
             part = Part(f"times cut to {unit} ms", f"The engine keeps times to {unit:,} ms only.")
-            yield Fault(part, "stream", partial(Case.on, stream=stream))
+            yield Fault(part, partial(Case.on, stream=stream), family="stream")
 
 
 def _shifted(stream: Stream, shift: int) -> Stream:

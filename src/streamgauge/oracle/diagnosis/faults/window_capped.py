@@ -35,12 +35,12 @@ def proposals(seen: Seen) -> Iterator[Fault]:
                 rule = partial(_capped, cap=cap, newest=which == "newest", single=unit == "triple")
                 sentence = f"A window holds at most {counted(cap, unit)}: the {which} of those in its range."
                 part = Part(f"window capped at the {which} {counted(cap, unit)}", sentence)
-                yield Fault(part, "content", partial(Case.holding, rule=rule), fine=True)
+                yield Fault(part, partial(Case.holding, rule=rule), fine=True, family="content")
         for cap in caps if unit == "element" else ():
             sentence = f"While a window holds {counted(cap, 'element')}, new elements are dropped for good."
             part = Part(f"full at {counted(cap, 'element')}", sentence)
             stream = _admitted(seen.case.stream, longest, cap)
-            yield Fault(part, "stream", partial(Case.on, stream=stream), fine=True)
+            yield Fault(part, partial(Case.on, stream=stream), fine=True, family="stream")
 
 
 def _capped(

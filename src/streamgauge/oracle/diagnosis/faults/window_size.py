@@ -17,7 +17,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     window, unit = windows[0], seen.case.semantics.time_unit
     for other in dict.fromkeys(others(window, unit)):
         if other != window:
-            yield Fault(window_part(window, other), "window", partial(change, window=window, other=other))
+            yield Fault(window_part(window, other), partial(change, window=window, other=other), family="window")
 
 
 def others(window: Window, unit: int) -> Iterator[Window]:

@@ -28,7 +28,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     nearest = sorted({*sizes} - simpler, key=lambda size: (not _as_many(seen, size), *_apart(size, window)))
     for other in nearest[:MAX_PAIRS]:
         part = window_part(window, other)
-        yield Fault(part, "window", partial(change, window=window, other=other), fine=True)
+        yield Fault(part, partial(change, window=window, other=other), fine=True, family="window")
 
 
 def _grid(window: Window) -> Iterator[Window]:
