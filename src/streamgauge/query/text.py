@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from string import ascii_letters, digits
 from typing import Final, Literal, TypeAlias, cast
 
 from streamgauge.formats.bounds import LOCAL, TRIPLE_TERMS, TextBounds, no_character
@@ -15,15 +16,26 @@ Kind: TypeAlias = Literal["string", "iri", "blank", "name", "variable", "languag
 _ESCAPE: Final = r"\\u[0-9A-Fa-f]{4}|\\U[0-9A-Fa-f]{8}"
 _CHARACTER: Final = rf"""\\[tbnrf\\"']|{_ESCAPE}"""
 _LOCAL: Final = r"%[0-9A-Fa-f]{2}|\\[_~.\-!$&'()*+,;=/?#@%]"
-_BASE: Final = (
-    r"A-Za-z\u00C0-\u00D6\u00D8-\u00F6\u00F8-\u02FF\u0370-\u037D\u037F-\u1FFF\u200C-\u200D\u2070-\u218F"
-    r"\u2C00-\u2FEF\u3001-\uD7FF\uF900-\uFDCF\uFDF0-\uFFFD\U00010000-\U000EFFFF"
+_OTHERS: Final = (
+    r"\u0080-\u00B6\u00B8-\u00BF\u00D7\u00F7\u037E\u2000-\u200B\u200E-\u203E\u2041-\u206F\u2190-\u2BFF\u2FF0-\u3000"
+    r"\uD800-\uF8FF\uFDD0-\uFDEF\uFFFE\uFFFF\U000F0000-\U0010FFFF"
 )
-_START: Final = rf"{_BASE}_0-9"
-_JOINED: Final = r"\u00B7\u0300-\u036F\u203F-\u2040"
-_CHARS: Final = rf"{_START}{_JOINED}\-"
-"""Character classes of names (SPARQL 1.2, 19.8, PN_CHARS_BASE to PN_CHARS), including combining marks."""
-NO_VARIABLE: Final = re.compile(rf"[^{_START}{_JOINED}]")
+"""Characters beyond ASCII that names do not have."""
+_JOINED: Final = r"\u00B7\u0300-\u036F\u203F\u2040"
+"""Characters beyond ASCII that no name begins with, including combining marks."""
+
+
+def _outside(ascii_: str, joined: str = "") -> str:
+    """The characters outside of a class of SPARQL 1.2, 19.8 (PN_CHARS_BASE to PN_CHARS), with these of ASCII.
+
+    They are a fifth of those inside, and Python takes as long to compile a class as it has characters.
+    """
+    return re.escape("".join(chr(code) for code in range(128) if chr(code) not in ascii_)) + joined + _OTHERS
+
+
+_START: Final = ascii_letters + digits + "_"
+_CHARS: Final = f"{_START}-"
+NO_VARIABLE: Final = re.compile(rf"[{_outside(_START)}]")
 """A character that is not allowed in names of variables."""
 _TERMINALS: Final[dict[str, str]] = {
     "comment": r"\#[^\n\r]*",
@@ -31,10 +43,12 @@ _TERMINALS: Final[dict[str, str]] = {
     "string": rf'"""(?:[^"\\]|{_CHARACTER}|"(?!""))*+"""|' + rf"'''(?:[^'\\]|{_CHARACTER}|'(?!''))*+'''|"
     rf'"(?!"")(?:[^"\\\n\r]|{_CHARACTER})*+"|' + rf"'(?!'')(?:[^'\\\n\r]|{_CHARACTER})*+'",
     "iri": r'<(?:[^\x00-\x20<>"{}|^`\\]|' + _ESCAPE + r")*>",
-    "blank": rf"_:[{_START}](?:[{_CHARS}.]*[{_CHARS}])?",
-    "name": rf"(?:[{_BASE}](?:[{_CHARS}.]{{0,255}}[{_CHARS}])?)?:"
-    rf"(?:(?:[{_START}:]|{_LOCAL})(?:(?:[{_CHARS}.:]|{_LOCAL})*(?:[{_CHARS}:]|{_LOCAL}))?)?",
-    "variable": rf"[?$][{_START}][{_START}{_JOINED}]*",
+    "blank": rf"_:[^{_outside(_START, _JOINED)}](?:[^{_outside(_CHARS + '.')}]*[^{_outside(_CHARS)}])?",
+    "name": rf"(?:[^{_outside(ascii_letters, _JOINED)}]"
+    rf"(?:[^{_outside(_CHARS + '.')}]{{0,255}}[^{_outside(_CHARS)}])?)?:"
+    rf"(?:(?:[^{_outside(_START + ':', _JOINED)}]|{_LOCAL})"
+    rf"(?:(?:[^{_outside(_CHARS + '.:')}]|{_LOCAL})*(?:[^{_outside(_CHARS + ':')}]|{_LOCAL}))?)?",
+    "variable": rf"[?$][^{_outside(_START, _JOINED)}][^{_outside(_START)}]*",
     "language": r"@[A-Za-z]+(?:-[A-Za-z0-9]+)*(?:--[A-Za-z]+)?",
     "number": r"(?:[0-9]+\.[0-9]*|\.?[0-9]+)[eE][+-]?[0-9]+|[0-9]*\.[0-9]+|[0-9]+",
     "word": r"[A-Za-z_]\w*",
