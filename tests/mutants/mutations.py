@@ -6,6 +6,7 @@ the mutants are tried here. Left alone is what decides no verdict:
 - annotations, type aliases, decorators and docstrings;
 - texts for people, that is string literals with a space in them, also where one is a constant or an argument;
 - assertions: ``assert`` statements and the ``strict`` of ``zip``;
+- a flag that is ``False`` and would become ``None``, as only its truth is asked;
 - the arguments of ``isinstance``, and defaults that are calls or functions, of parameters and of fields.
 """
 
@@ -98,7 +99,7 @@ class _Changes(cst.CSTVisitor):
             for kind, operator in mutation_operators
             if isinstance(node, kind)
             for new in operator(node)
-            if not _drops(node, new)
+            if not _drops(node, new) and not _stays_false(node, new)
         ]
         return True
 
@@ -173,3 +174,25 @@ def _kept(call: cst.Call) -> Iterator[cst.CSTNode]:
         is_strict = arg.keyword is not None and arg.keyword.value == "strict"
         if is_strict or (isinstance(arg.value, cst.BaseString) and _is_text(arg.value)):
             yield arg.value
+
+
+def _stays_false(old: cst.CSTNode, new: cst.CSTNode) -> bool:
+    """Whether ``None`` takes the place of ``False``."""
+    before, after = _values(old), _values(new)
+    same = len(before) == len(after)
+    return same and any(_is(one, "False") and _is(other, "None") for one, other in zip(before, after, strict=True))
+
+
+def _values(node: cst.CSTNode) -> list[cst.BaseExpression | None]:
+    """What is assigned, or the arguments of a call."""
+    match node:
+        case cst.Call():
+            return [arg.value for arg in node.args]
+        case cst.Assign() | cst.AnnAssign():
+            return [node.value]
+        case _:
+            return []
+
+
+def _is(node: cst.BaseExpression | None, name: str) -> bool:
+    return isinstance(node, cst.Name) and node.value == name

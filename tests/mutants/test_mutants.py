@@ -72,6 +72,13 @@ def test_texts_for_people_and_default_functions_are_left_alone_where_they_stand(
     assert result[4] == {'Error("too large", None)', 'Error("too large", )'}
 
 
+def test_a_flag_that_is_false_only_becomes_true():
+    result = changes("class Box:\n    open: bool = False\n\n\nclosed = Box(1, open=False)\n")
+    assert result[2] == {"open: bool = True"}
+    assert "closed = Box(1, open=True)" in result[5]
+    assert "closed = Box(1, open=None)" not in result[5]
+
+
 def test_every_mutant_is_python_and_differs():
     for several in changes(SOURCE).values():
         assert "" not in several

@@ -1,6 +1,6 @@
 """What an evaluator does not know of a semantics it refuses by name: fields and values that are added later too."""
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from enum import StrEnum
 
 import pytest
@@ -9,13 +9,13 @@ from streamgauge import engines
 from streamgauge.engines import live
 from streamgauge.engines.spark.honoured import MICRO_BATCHES, REAL_TIME
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.model.semantics import Semantics
+from streamgauge.model.semantics import Changes, Counting, Report, Semantics, Tick
 from streamgauge.oracle.expected.reports import SPARK_HONOURED, refuse_spark
 from streamgauge.oracle.judging.tables import COUNTED
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.honoured import DEFINED, SHARED, not_honoured
-from streamgauge.semantics.profiles import PROFILES
+from streamgauge.semantics.profiles import PROFILES, RSPQL
 from streamgauge.semantics.refusal import RefusedError
 
 QUERY = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:p> ?o }"), (StreamWindow("urn:s", Window(2000, 2000)),))
@@ -50,7 +50,11 @@ def test_every_engine_refuses_a_field_that_it_does_not_know(name: str):
 def test_the_oracles_evaluators_refuse_a_field_that_they_do_not_know():
     with pytest.raises(RefusedError, match="late_limit = 1000"):
         refuse(QUERY, LATER)
-    assert str(refuse_spark(QUERY, LATER)).startswith("late_limit = 1000: ")
+    unknown = "Spark does not know this field of a semantics, leave it out"
+    assert refuse_spark(QUERY, LATER) == f"late_limit = 1000: {unknown}"
+    element = {"report": frozenset({Report.CONTENT_CHANGE}), "tick": Tick.ELEMENT, "changes": Changes.ARRIVALS}
+    updates = replace(RSPQL, content=Counting.UPDATES, partial_head=True, **element)
+    assert refuse_spark(QUERY, updates) == "elements that are matched by themselves (content = updates)"
     refuse(QUERY, LaterSemantics("later"))
     assert refuse_spark(QUERY, LaterSemantics("later")) is None
 

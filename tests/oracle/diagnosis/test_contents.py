@@ -42,6 +42,15 @@ def flat(arrivals: Iterable[Arrival]) -> list[tuple[int, Triple]]:
     return [(arrival.time, triple) for arrival in arrivals for triple in arrival.triples]
 
 
+def test_a_content_of_one_of_two_streams_has_its_own_elements_only() -> None:
+    windows = (*QUERY.windows, replace(QUERY.windows[0], stream="urn:t", name="urn:v"))
+    elements = [replace(item, stream=f"urn:{'st'[at % 2]}") for at, item in enumerate(stream_of([2, 1, 3, 2]))]
+    arrived = Arrived(elements, windows, SEMANTICS, None)
+    view = View(0, 4, 0, 3, 100)
+    held = {stream: [item for _, item in flat(arrived.held(stream, view).inside)] for stream in ("urn:s", "urn:t")}
+    assert held == {"urn:s": list(map(triple, (0, 1, 3, 4, 5))), "urn:t": list(map(triple, (2, 6, 7)))}
+
+
 @given(st.data(), st.lists(st.integers(0, 4), max_size=8), st.sampled_from(Tick))
 @examples(200, 5_000)
 def test_a_content_has_the_triples_of_the_definition(data: st.DataObject, sizes: list[int], tick: Tick) -> None:

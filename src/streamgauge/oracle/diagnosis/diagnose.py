@@ -114,7 +114,8 @@ class _Tried:
         self.fitting: list[SearchResult] = []
         """Models found so far that give exactly the recorded answers."""
         self._done = 0
-        self._at_most(_steps(len(search.faults) + len(search.fine), len(search.faults), len(search.fine)))
+        single = len(search.faults) + len(search.fine)
+        self._at_most(single + _steps(len(search.faults), len(search.faults), len(search.fine)))
 
     def declared(self) -> tuple[Case, int]:
         """The declared case at its best t0, and the number of reports that differ from it; 0 if none does."""
@@ -160,7 +161,7 @@ class _Tried:
     def _two(self, explained: bool) -> list[SearchResult]:
         """Exact models with two causes; ``explained`` omits combinations that are unlikely and expensive."""
         active = [fault for fault in self.search.faults if self._acts(fault)]
-        self._at_most(_steps(0, len(active), len(self.search.fine), len(self.search.faults)))
+        self._at_most(_steps(len(active), len(self.search.faults), len(self.search.fine)))
         # Slips first, since a pair of faults of the whole run is rarer than two incidents.
         results = [*self._slipped((), 2)]
         for fault in active:
@@ -304,14 +305,12 @@ class _Tried:
         self._progress(min(self._done, self._of - 1), self._of)
 
 
-def _steps(single: int, active: int, fine: int, faults: int | None = None) -> int:
-    """An upper bound of the steps of a search: ``single`` faults, then pairs with ``active``, fine and idle ones.
+def _steps(active: int, faults: int, fine: int) -> int:
+    """The steps of a search for two causes, and for the closest model: all are taken only if nothing fits.
 
-    The number of active faults is unknown at first: n * (n - m) pairs with idle ones are most for half of them.
+    Active faults are tried with slips and in pairs, of two of them and with idle ones.
     """
-    every = active if faults is None else faults
-    idle = active * (every - active) if faults is not None else active * active // 4
-    return single + active + active * (active - 1) // 2 + fine + idle + every + CLOSEST * (CLOSEST - 1) // 2
+    return active + active * (2 * faults - active - 1) // 2 + fine + faults
 
 
 def _shortest(results: Iterable[SearchResult]) -> float:

@@ -5,6 +5,7 @@
 
 from array import array
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import fields
 from itertools import chain, groupby, islice
 from operator import attrgetter
 from typing import Any, Final, NamedTuple, TypeAlias, overload
@@ -18,8 +19,9 @@ Numbers: TypeAlias = "np.ndarray[tuple[int], np.dtype[np.int64]]"
 PORTION: Final = 50_000
 """Instants whose reports are judged together: their tasks and verdicts take some 50 MiB of the driver."""
 
-_VIEW = ("start", "end", "first", "last", "seen", "after")
+_VIEW = tuple(field.name for field in fields(View))
 _FIRST, _LAST = _VIEW.index("first"), _VIEW.index("last")
+_numbers = attrgetter(*_VIEW)
 
 
 class DueTable(Sequence[DueReport]):
@@ -36,7 +38,7 @@ class DueTable(Sequence[DueReport]):
         for report in reports:
             numbers.append(report.instant)
             for view in report.views:
-                numbers.extend((view.start, view.end, view.first, view.last, view.seen, view.after))
+                numbers.extend(_numbers(view))
         return cls(np.array(numbers, np.int64).reshape(-1, 1 + windows * len(_VIEW)))
 
     def __len__(self) -> int:

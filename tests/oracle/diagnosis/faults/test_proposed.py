@@ -10,7 +10,7 @@ import pytest
 
 from streamgauge.model.semantics import R2S, Report
 from streamgauge.oracle.diagnosis.faults import by_kind
-from streamgauge.oracle.diagnosis.models import Fault
+from streamgauge.oracle.diagnosis.models import Fault, Slip, Sway
 from streamgauge.oracle.diagnosis.search import Search, values_by_field
 from tests.oracle.diagnosis.faults.recordings import CLOSE, elements, recording
 
@@ -30,8 +30,8 @@ EXCLUSIVE = [
 """Faults of which one undoes the other, or of which both are more than an engine has: they are not tried together."""
 
 
-def proposed(case: Mapping[str, Any]) -> dict[str, list[Fault]]:
-    """The whole-run faults that are worth trying, by kind."""
+def searched(case: Mapping[str, Any]) -> tuple[Search, dict[str, tuple[Fault | Slip | Sway, ...]]]:
+    """The search over a case's run, and all that is worth trying on it, by kind."""
     text = case.get("stream") or " | ".join(f"{time}: s p {time}." for time in range(*case["times"]))
     changes: dict[str, Any] = dict(case.get("semantics", {}))
     if "report" in changes:
@@ -48,8 +48,12 @@ def proposed(case: Mapping[str, Any]) -> dict[str, list[Fault]]:
         named=case.get("named", False),
     )
     search = Search(run, elements(text))
-    kinds = values_by_field(search.seen) | by_kind(search.seen)
-    return {kind: [fault for fault in faults if isinstance(fault, Fault)] for kind, faults in kinds.items()}
+    return search, values_by_field(search.seen) | by_kind(search.seen)
+
+
+def proposed(case: Mapping[str, Any]) -> dict[str, list[Fault]]:
+    """The whole-run faults that are worth trying, by kind."""
+    return {kind: [fault for fault in faults if isinstance(fault, Fault)] for kind, faults in searched(case)[1].items()}
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])

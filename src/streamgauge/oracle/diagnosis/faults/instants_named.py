@@ -22,15 +22,14 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         return
     part = Part("answers named by the window's start", "Every answer names the start of its window, not its close.")
     yield Fault(part, partial(_naming, name=_start))
-    for offset in _offsets(case, named):
-        later = "after" if offset > 0 else "before"
+    for offset, later in zip(_offsets(case, named), ("after", "before"), strict=False):
         sentence = f"Every answer names an instant {abs(offset):,} ms {later} the close of its window."
         part = Part(f"instants {offset:+,} ms", sentence)
         yield Fault(part, partial(_naming, name=partial(_moved, offset=offset)))
 
 
 def _offsets(case: Case, named: list[int]) -> list[int]:
-    """The smallest constants, after and before, by which all instants miss a close; a slide if they miss by 0.
+    """The smallest constants by which all instants miss a close, after it and before it; a slide if they miss by 0.
 
     If t0 is searched, closes may be at any multiple of the time unit, so offsets are modulo a time unit.
     """

@@ -5,7 +5,6 @@ from dataclasses import replace
 from functools import partial
 
 from streamgauge.model import algebra as al
-from streamgauge.model.query import StreamWindow
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import KEPT, Case, Fault, Seen
 from streamgauge.oracle.diagnosis.sides import Side, of_side, rewritten, sides, without
@@ -20,9 +19,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
 
 
 def _keep(case: Case, side: Side) -> Case:
-    first = case.query.windows[0]
-    kept = StreamWindow(first.stream, first.window, KEPT)
-    return replace(rewritten(case, partial(_split, side=side)), keeps=kept)
+    return replace(rewritten(case, partial(_split, side=side)), keeps=replace(case.query.windows[0], name=KEPT))
 
 
 def _split(pattern: al.Pattern, side: Side) -> al.Pattern:

@@ -16,8 +16,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     case = seen.case
     slides = {window.window.slide for window in case.query.windows if window.window.kind != "count"}
     for step in sorted({case.semantics.time_unit, *slides}):
-        for shift in (-step, step):
-            how = "later" if shift > 0 else "earlier"
+        for shift, how in ((-step, "earlier"), (step, "later")):
             sentence = f"The engine takes every element to be {step:,} ms {how} than it is."
             part = Part(f"times shifted by {shift} ms", sentence)
             yield Fault(part, partial(Case.on, stream=_shifted(case.stream, shift)), family="stream")
