@@ -58,7 +58,7 @@ def test_a_search_that_ends_early_still_shows_the_first_report_that_differs():
         raise PatienceError("enough")
 
     explanation = explained(answering("s 1 | s 2 ; s 9 | s 3 | s 4"), elements(TEXT), impatient)
-    assert explanation.ended == "enough"
+    assert (explanation.ended, explanation.diagnosis.differs, explanation.diagnosis.reports) == ("enough", 1, 4)
     window = worked(explanation)
     assert (window.instant, window.scope, window.model) == (20, (10, 20), None)
     assert (window.expected, window.recorded) == (tuple(rows("s 2")), tuple(rows("s 2 ; s 9")))

@@ -1,14 +1,14 @@
 """Which faults are worth trying on a run: by its query, its windows, its stream, and what was answered."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from streamgauge.model.semantics import R2S, Report
+from streamgauge.model.semantics import R2S, Origin, Report, Tick
 from streamgauge.oracle.diagnosis.faults import by_kind
 from streamgauge.oracle.diagnosis.models import Fault, Slip, Sway
 from streamgauge.oracle.diagnosis.search import Search, values_by_field
@@ -36,8 +36,8 @@ def searched(case: Mapping[str, Any]) -> tuple[Search, dict[str, tuple[Fault | S
     changes: dict[str, Any] = dict(case.get("semantics", {}))
     if "report" in changes:
         changes["report"] = frozenset(map(Report, changes["report"]))
-    if "r2s" in changes:
-        changes["r2s"] = R2S(changes["r2s"])
+    kinds: dict[str, Callable[[str], Any]] = {"r2s": R2S, "origin": Origin, "tick": Tick}
+    changes |= {name: kind(changes[name]) for name, kind in kinds.items() if name in changes}
     run = recording(
         text,
         case["query"],
@@ -47,6 +47,8 @@ def searched(case: Mapping[str, Any]) -> tuple[Search, dict[str, tuple[Fault | S
         semantics=replace(CLOSE, **changes),
         named=case.get("named", False),
     )
+    if later := case.get("later", 0):
+        run = replace(run, answers=tuple(replace(one, instant=(one.instant or 0) + later) for one in run.answers))
     search = Search(run, elements(text))
     return search, values_by_field(search.seen) | by_kind(search.seen)
 
@@ -63,7 +65,9 @@ def test_the_faults_worth_trying_are_these(case: Mapping[str, Any]) -> None:
     assert {kind: names.get(kind, []) for kind in case.get("proposed", {})} == case.get("proposed", {})
     for kind, (count, first, last) in case.get("many", {}).items():
         assert (len(names[kind]), names[kind][0], names[kind][-1]) == (count, first, last)
-    assert all(fault.part.sentence.endswith(".") for faults in result.values() for fault in faults)
+    sentences = {fault.part.name: fault.part.sentence for faults in result.values() for fault in faults}
+    assert all(sentence.endswith(".") for sentence in sentences.values())
+    assert {name: sentences[name] for name in case.get("sentences", {})} == case.get("sentences", {})
 
 
 def test_faults_of_which_one_undoes_the_other_are_not_tried_together() -> None:
