@@ -6,6 +6,7 @@ the mutants are tried here. Left alone is what decides no verdict:
 - annotations, type aliases, decorators and docstrings;
 - texts for people, that is string literals with a space in them, also where one is a constant or an argument;
 - assertions: ``assert`` statements and the ``strict`` of ``zip``;
+- how many values a cache remembers (``maxsize``);
 - a flag that is ``False`` and would become ``None``, as only its truth is asked;
 - the arguments of ``isinstance``, and defaults that are calls or functions, of parameters and of fields.
 """
@@ -21,6 +22,7 @@ from mutmut.mutation.mutators import mutation_operators
 
 from tests.mutants.mutant import Mutant, lines_of
 
+_ARGUMENTS: Final = ("strict", "maxsize")
 _PLAIN_DEFAULTS: Final = (cst.Name, cst.BaseNumber, cst.BaseString)
 
 
@@ -124,7 +126,7 @@ def _is_left_alone(node: cst.CSTNode) -> bool:
             return _is_text(node)
         case cst.Call(func=cst.Name(value="isinstance")):
             return True
-        case cst.Arg(keyword=cst.Name(value="strict")):
+        case cst.Arg(keyword=cst.Name(value=name)) if name in _ARGUMENTS:
             return True
         case cst.Param(default=default) if default is not None:
             return not isinstance(default, _PLAIN_DEFAULTS)
@@ -164,15 +166,15 @@ def _is_type(name: str) -> bool:
 
 
 def _drops(old: cst.CSTNode, new: cst.CSTNode) -> bool:
-    """Whether a call is mutated in its ``strict`` or in a text for people only."""
+    """Whether a call is mutated in an argument that is left alone, or in a text for people only."""
     return isinstance(old, cst.Call) and isinstance(new, cst.Call) and set(_kept(old)) != set(_kept(new))
 
 
 def _kept(call: cst.Call) -> Iterator[cst.CSTNode]:
     """The arguments that are left alone."""
     for arg in call.args:
-        is_strict = arg.keyword is not None and arg.keyword.value == "strict"
-        if is_strict or (isinstance(arg.value, cst.BaseString) and _is_text(arg.value)):
+        is_named = arg.keyword is not None and arg.keyword.value in _ARGUMENTS
+        if is_named or (isinstance(arg.value, cst.BaseString) and _is_text(arg.value)):
             yield arg.value
 
 

@@ -91,6 +91,11 @@ def test_every_mutant_is_python_and_differs():
                 assert mutant.source != SOURCE
 
 
+def test_the_size_of_a_cache_is_left_alone():
+    result = changes("known = lru_cache(maxsize=9)(answer)\n")
+    assert result == {1: {"known = None", "known = lru_cache(maxsize=9)(None)"}}
+
+
 def test_a_match_is_changed_too():
     source = 'def f(x):\n    match x:\n        case "a":\n            return 1\n        case _:\n            return 2\n'
     result = changes(source)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 import pytest
 
-from streamgauge.formats.stream import write
+from streamgauge.formats.stream import elements, write
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import Clock, Origin
 from streamgauge.model.verdict import Judgement
@@ -49,7 +49,7 @@ def test_an_empty_stream_is_the_definitions(tmp_path):
     assert choice(file, query(Window(10, 10)), RSPQL, None).evaluator == "definition"
     first = replace(RSPQL, origin=Origin.FIRST)
     assert choice(file, query(Window(10, 10)), first, None, 10).evaluator == "definition"
-    expect, first, last = expectation("definition", file, Means(no_spark))
+    expect, first, last = expectation("definition", file, Means(no_spark), lambda: tuple(elements(file)))
     assert (first, last) == (None, 0)
     assert [report.due.instant for report in expect(query(Window(5, 5)), RSPQL, 10, 0)] == [5, 10]
     assert other_stream(file, query(Window(5, 5))) is None
@@ -57,7 +57,7 @@ def test_an_empty_stream_is_the_definitions(tmp_path):
 
 def test_the_first_element_is_that_of_the_smallest_system_time(table):
     held = stream(TEXT)
-    _, first, last = expectation("definition", table, Means(no_spark))
+    _, first, last = expectation("definition", table, Means(no_spark), lambda: tuple(elements(table)))
     assert (first, last) == (1, 12)
     assert first_time([replace(element, sequence=-element.sequence) for element in held]) == 12
     assert first_time([]) is None

@@ -304,13 +304,13 @@ def expectation(
     evaluator: Evaluator,
     stream: Path,
     means: Means,
-    stored: Callable[[], tuple[StreamElement, ...]] | None = None,
+    stored: Callable[[], tuple[StreamElement, ...]],
     arrival_of: Run | None = None,
 ) -> tuple[Expect, int | None, int]:
     """The function that gives a stream's expected reports, the first element's time, and the latest time (ms).
 
-    ``stored`` gives the elements of the stream table, by default by reading it. Times are those of arrival where
-    ``arrival_of`` is the run whose hand-overs say them.
+    ``stored`` gives the elements of the stream table. Times are those of arrival where ``arrival_of`` is the run whose
+    hand-overs say them.
     """
     if evaluator == "spark":
         session = means.spark()
@@ -320,9 +320,7 @@ def expectation(
         table = arrived(session, stream, arrival_times(arrival_of)) if arrival_of else read_table(session, stream)
         header = read_header(table)
         return SparkReports(session, table, header), header.first, header.last
-    fed = stored() if stored else tuple(elements(stream))
-    if arrival_of:
-        fed = by_arrival(arrival_of, fed)[1]
+    fed = by_arrival(arrival_of, stored())[1] if arrival_of else stored()
     return definition(fed), first_time(fed), max((element.time for element in fed), default=0)
 
 
@@ -354,7 +352,7 @@ def expected_reports(
     if reason := other_stream(stream, query):
         raise RefusedError(reason)
     evaluator = means.choose(stream, query, semantics, None)
-    expect, first, last = expectation(evaluator, stream, means)
+    expect, first, last = expectation(evaluator, stream, means, lambda: tuple(elements(stream)))
     if course is not None and course.first is not None and course.last is not None:
         # Reading may have left out elements of other streams, or moved late ones: the course says what came.
         first, last = course.first, course.last

@@ -235,7 +235,7 @@ class LegalUnits:
         rows = Counter(set(report.rows) if self._semantics.answers is Counting.SET else report.rows)
         sent = is_sent(report.due.instant, self._semantics)
         if unit is None or unit.answer is None:
-            silent = unit is None or unit.report is None or not unit.report.rows
+            silent = unit is None or not unit.both.missing
             return SentDifference(report.due, rows, (), silent, sent)
         return SentDifference(report.due, rows, unit.answer.added, is_right(unit), sent)
 
