@@ -124,12 +124,12 @@ COUNTED = asked("?s ?p ?o").replace("*", "(COUNT(*) AS ?n)")
 
 
 def test_a_restarted_query_may_keep_what_its_window_holds_once_more_in_joins(tmp_path):
-    """Before and after the restart: 30,000 triples in the window count as 12 MB, of which a report takes 16."""
-    engine = Costly(2**24)
+    """Before and after the restart: 60,000 triples in the window count as 24 MB beside 16; a report takes 20."""
+    engine = Costly(20 * 2**20)
     for second in (0, 1):
-        queries = costly(engine, ServiceJournal(tmp_path, time.monotonic), growth=2**23)
+        queries = costly(engine, ServiceJournal(tmp_path, time.monotonic), growth=2**24)
         running = queries.queries()[0] if second else queries.register(QueryRegistration(COUNTED))
-        items = [element(5000)] if second else [crowd(0, 30_000), element(2500), crowd(3000, 30_000)]
+        items = [element(5000)] if second else [crowd(0, 60_000), element(2500), crowd(3000, 60_000)]
         queries.publish(IN, items)
         assert queries.settle(60)
         queries.journal.wait(queries.journal.ticket(), 60)
