@@ -4,7 +4,7 @@ Every task is begun; the first answer that it needs is put off, and so is the ta
 are collected by ``together``, and the tasks begin anew with what is known, until each comes to its end.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
@@ -14,9 +14,11 @@ from pyspark.sql import DataFrame, SparkSession
 
 from streamgauge.formats.stream import to_table
 from streamgauge.model.element import StreamElement
+from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.terms import Term
 from streamgauge.oracle.expected import on_spark
 from streamgauge.oracle.expected.on_spark import SparkReports
-from streamgauge.oracle.expected.reports import Expect, Header
+from streamgauge.oracle.expected.reports import Expect, Header, definition
 from streamgauge.semantics.arrivals import Head
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.spark.failures import JOB_ERRORS
@@ -33,6 +35,7 @@ class PutOff:
     """What Spark expects of one stream; an answer that is not known yet is put off."""
 
     def __init__(self, session: SparkSession, elements: Sequence[StreamElement]) -> None:
+        self._elements = elements
         table = session.createDataFrame(to_table(elements))
         self._expect = SparkReports(session, table, Header(map(Head.of, elements)))
         self.waiting: dict[object, DataFrame] = {}
@@ -48,6 +51,10 @@ class PutOff:
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._expect, name)
+
+    def objects(self, query: ContinuousQuery) -> Iterable[Term]:
+        """Those of the elements, without a job."""
+        return definition(self._elements).objects(query)
 
     def collected(self, frame: DataFrame) -> pa.Table:
         """In the place of a job: its result, if it is known."""

@@ -1,7 +1,8 @@
 """The expected reports of a recorded stream, all windows in one Spark job."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from itertools import chain
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,7 +13,7 @@ from streamgauge.formats.stream import elements
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.semantics import R2S, Counting, Report, Semantics
-from streamgauge.model.terms import Row, rows_of
+from streamgauge.model.terms import Row, Term, rows_of
 from streamgauge.oracle.expected.cuts import uncut
 from streamgauge.oracle.expected.reports import (
     ContentChange,
@@ -29,6 +30,7 @@ from streamgauge.oracle.expected.reports import (
     refuse_spark,
     reports,
 )
+from streamgauge.oracle.worlds.closed import one_of_each
 from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, by_triple
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import CAME, WENT, operator, signed
@@ -75,6 +77,12 @@ class SparkReports:
 
         return look
 
+    def objects(self, query: ContinuousQuery) -> Iterable[Term]:
+        """A literal of each kind among the objects of the query's streams; tasks look through them."""
+        literals = _seen(self._session, self._table, query, set()).select("object").filter("object like '\"%'")
+        kinds = literals.mapInArrow(_one_of_each, "object string").toArrow()["object"]
+        return {str(term) for term in kinds.to_pylist()}
+
 
 def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:
     """The answers of an Rstream as changes, one row for each solution that comes or goes (``deltas.py``)."""
@@ -84,6 +92,12 @@ def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Heade
         return tuple(_wanted(session, table, header, query, semantics, advanced_to, t0).changes(query, semantics))
 
     return expect
+
+
+def _one_of_each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    distinct = (batch.column("object").unique().to_pylist() for batch in batches)
+    terms = one_of_each(chain.from_iterable(map(one_of_each, distinct)))
+    yield pa.RecordBatch.from_arrays([pa.array(terms, pa.string())], ["object"])
 
 
 def _table(session: SparkSession, stream: Path | DataFrame) -> DataFrame:

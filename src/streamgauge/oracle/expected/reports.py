@@ -173,6 +173,9 @@ class Expect(Protocol):
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
         """The contents of the reports, which ``oracle.worlds`` needs to enumerate legal answers."""
 
+    def objects(self, query: ContinuousQuery) -> Iterable[Term]:
+        """The objects of all triples that a query may read, or one of each kind (``oracle.worlds.closed``)."""
+
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
@@ -229,6 +232,11 @@ class Definition:
             return inspected(admitted, query, semantics)
 
         return lambda due: known[due] if due in known else others()(due)
+
+    def objects(self, query: ContinuousQuery) -> Iterable[Term]:
+        """The objects of the query's streams."""
+        elements_ = (element for element in self._stream if element.stream in query.streams)
+        return {triple[2] for element in elements_ for triple in element.added}
 
 
 def every_instant(semantics: Semantics) -> Semantics:

@@ -17,6 +17,7 @@ from streamgauge.oracle.judging.align import whole
 from streamgauge.oracle.judging.compare import tolerance_sentence
 from streamgauge.oracle.judging.metrics import Totals, Unit, due_time, judge, last_answer, ratio
 from streamgauge.oracle.judging.units import Alignment, LegalUnits, in_order, is_right, may_be_open
+from streamgauge.oracle.worlds.closed import ClosedTerms
 from streamgauge.oracle.worlds.legality import ReportLegality
 from streamgauge.oracle.worlds.slices import is_ordered, order_keys
 from streamgauge.semantics.arrivals import origins
@@ -284,7 +285,7 @@ def matched(
     answers = answers if both else list(whole(answers))
     plain = Alignment(expected, answers, query, semantics, exact_datatypes=rules.exact_datatypes)
     units = plain.units()
-    if not all(map(is_right, units)) and may_be_open(query.form):
+    if not all(map(is_right, units)) and may_be_open(query.form) and not ClosedTerms(query).hold(expect.objects(query)):
         # Prepared when a content is first asked for, which not every run does.
         looking = cache(lambda: expect.look(query, semantics, t0))
         legality = ReportLegality(lambda due: looking()(due), query, semantics, exact_datatypes=rules.exact_datatypes)

@@ -1,35 +1,27 @@
 """The legal answers of a report: the worlds of the query over its content, and whether an answer is one of them."""
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import combinations_with_replacement
 
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting, Semantics
-from streamgauge.model.terms import Row, Term, is_literal
+from streamgauge.model.terms import Row
 from streamgauge.oracle.worlds.algebra import PossibleRow, answers
 from streamgauge.oracle.worlds.blank_nodes import has_blanks, readings
+from streamgauge.oracle.worlds.closed import ClosedTerms
 from streamgauge.oracle.worlds.conditions import CutOffError
 from streamgauge.oracle.worlds.intervals import OpenError
 from streamgauge.oracle.worlds.membership import Overlap, PossibleAnswers
-from streamgauge.oracle.worlds.openings import CURRENT, Openings, is_plain
-from streamgauge.oracle.worlds.operations import DATES, beyond_table
-from streamgauge.oracle.worlds.restatement import (
-    compares,
-    computed_columns,
-    constants,
-    is_compared_by_term,
-    restated,
-)
+from streamgauge.oracle.worlds.openings import CURRENT, Openings
+from streamgauge.oracle.worlds.restatement import computed_columns, restated
 from streamgauge.query.traversal import with_pattern
 from streamgauge.semantics.arrivals import Contents
 from streamgauge.semantics.evaluate import snapshot_under
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.sparql.algebra import UndefinedError
 from streamgauge.sparql.expression import UnsupportedFunctionError
-from streamgauge.sparql.values import read
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +54,7 @@ class ReportLegality:
         self._computed = computed_columns(query.form)
         pattern = self._form.pattern
         self._cut = pattern if isinstance(self._form, a.Select) and isinstance(pattern, a.Slice) else None
-        named = (*constants(query.form), *(triple[2] for triple in query.static))
-        self._by_term = is_compared_by_term(query.form) and all(map(is_plain, named))
-        self._equality, self._compares = compares(query.form)
-        self._kinds = set(_kinds(named)) if self._compares else set()
+        self._closed_terms = ClosedTerms(query)
         # A reason, as text, where the answers cannot be decided: an error is as dear to find again as answers are.
         self._known: dict[tuple[DueReport, bool], PossibleAnswers | str] = {}
         self._closed: dict[DueReport, bool] = {}
@@ -108,19 +97,10 @@ class ReportLegality:
     def is_closed(self, due_report: DueReport) -> bool:
         """Whether nothing in the query and the content is open, so that only the evaluator's own answer is legal."""
         if due_report not in self._closed:
-            self._closed[due_report] = self._by_term and self._is_plain(self._contents(due_report))
+            self._closed[due_report] = self._closed_terms.possible and self._closed_terms.hold(
+                triple[2] for view in self._contents(due_report) for arrival in view for triple in arrival.triples
+            )
         return self._closed[due_report]
-
-    def _is_plain(self, contents: Contents) -> bool:
-        objects = [triple[2] for view in contents for arrival in view for triple in arrival.triples]
-        return all(map(is_plain, objects)) and not (self._compares and self._may_fail(objects))
-
-    def _may_fail(self, terms: Iterable[Term]) -> bool:
-        """Whether two of these terms, or of the query's, are compared by what 17.3 does not list (``beyond_table``)."""
-        # By kinds of literals and not by literals: a content has thousands of these and a handful of kinds.
-        pairs = combinations_with_replacement(sorted(self._kinds | set(_kinds(terms))), 2)
-        reasons = {beyond_table(*pair) for pair in pairs} - {""}
-        return bool(reasons if self._equality else reasons & {DATES})
 
     def is_certain(self, due_report: DueReport) -> bool:
         """Whether only one answer is legal, decided by evaluating all possible rows."""
@@ -170,8 +150,3 @@ class ReportLegality:
             return bool(self.answers(due_report).rows)
         except OpenError:
             return True
-
-
-def _kinds(terms: Iterable[Term]) -> Iterator[int]:
-    """The kinds of the literals."""
-    return (read(term).kind for term in dict.fromkeys(terms) if is_literal(term))
