@@ -52,9 +52,10 @@ class Question:
     def shares(self, engine: Engine) -> bool:
         """Whether it may share a session: the engine can, and its state follows from recent elements.
 
-        A query whose answers are a stream waits for its readers, which would wait for it in the same session.
+        One whose answers are a stream may, though the session waits for readers of the answers: no reader can be in
+        that session, because it would read its own output (``QueryCatalogue.refuse_output``).
         """
-        together = getattr(engine, "start_all", None) is not None and self.output is None
+        together = getattr(engine, "start_all", None) is not None
         # Only time-based windows forget by time, so that a session restarted from a part of the log reaches the same
         # state.
         timed = all(window.window.kind == "time" for window in self.query.windows)
@@ -66,7 +67,6 @@ class Question:
             self.query.windows == other.query.windows
             and (self.semantics, self.engine, self.t0, self.wall)
             == (other.semantics, other.engine, other.t0, other.wall)
-            and self.output == other.output
             and self.query.static == other.query.static
         )
 
