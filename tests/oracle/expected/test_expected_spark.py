@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from streamgauge.formats.notation import term
 from streamgauge.formats.stream import write
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.semantics import R2S, Borders, Changes, Counting, EmptyAggregate, Report, Scope, Tick
@@ -162,3 +163,10 @@ def test_spark_expects_by_arrival(spark, tmp_path):
     result = SparkReports(spark, table, read_header(table))(query_of("join"), CLOSE, 40, 0)
     moved = [replace(element, time=times[element.sequence]) for element in stream(TEXT)[1:]]
     assert told(result) == told(definition(moved)(query_of("join"), CLOSE, 40, 0))
+
+
+def test_spark_names_a_literal_of_each_class_of_the_query_s_streams(spark, tmp_path):
+    path = tmp_path / "stream.parquet"
+    write(stream("0: a p 1. a p 2. a q 'x'@en. a q b. | 1: a p 3. b p 'y'. | [other] 2: a p 1.5."), path)
+    objects = SparkReports(spark, path, read_header(spark.read.parquet(str(path)))).objects(query_of("join"))
+    assert sorted(objects) == sorted(term(text) for text in ("1", "'x'@en", "'y'"))

@@ -25,7 +25,7 @@ from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
 from tests.examples import examples
 from tests.servers.queries.asks import IN, element
-from tests.servers.queries.test_groups import PATTERNS, WAIT, asked, in_columns, service
+from tests.servers.queries.test_groups import PATTERNS, WAIT, asked, constructed, in_columns, service
 
 pytestmark = pytest.mark.server
 
@@ -137,6 +137,7 @@ bounds = {"lateness": st.sampled_from([None, 700]), "t0": st.sampled_from([None,
 wishes = (
     st.builds(asked, st.sampled_from(PATTERNS), operators, step=st.sampled_from([1, 1, 1, 2]))
     | st.builds(asked, st.sampled_from(PATTERNS), operators, **bounds)
+    | st.builds(constructed, operators, step=st.sampled_from([1, 1, 2]))
     | st.builds(asked, st.sampled_from(PATTERNS), st.just("ISTREAM"), st.just("cqels"), **bounds)
 )
 texts = st.sampled_from(["a p b.", "b p c.", "a p c. c p b.", "a q b."])
@@ -144,7 +145,7 @@ items = st.builds(element, st.integers(0, 900), texts) | st.builds(Advance, st.i
 batches = st.lists(items, min_size=1, max_size=4) | st.builds(many, texts, st.integers(10, 30))
 ends = st.sampled_from(["hold", "hold", "kill", "kill", "stop"])
 acts = st.lists(wishes | batches | batches | ends | st.integers(0, 9), min_size=8, max_size=40)
-SAME = [asked(pattern) for pattern in PATTERNS]
+SAME = [*(asked(pattern) for pattern in PATTERNS), constructed()]
 ROUND = [many("a p b.", 20), [element(300, "b p c.")], [element(700, "a p c. c p b.")]]
 
 

@@ -12,6 +12,7 @@ from streamgauge.engines import live
 from streamgauge.formats.batches import NumberedTerms
 from streamgauge.formats.lines import Advance, decode_answer
 from streamgauge.model.element import StreamElement
+from streamgauge.servers.queries.catalogue import ConflictError
 from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
@@ -34,12 +35,20 @@ ALIKE = (
     "SELECT ?o {} WHERE {{ WINDOW <urn:w> {{ <urn:c> <urn:p> ?q . ?q <urn:p> ?o }} }}",
 )
 """Beside ``PATTERNS``: patterns that differ in a constant."""
+ONE = '"1"^^<http://www.w3.org/2001/XMLSchema#integer>'
 FAILS = "SELECT ?bad {} WHERE {{ WINDOW <urn:w> {{ ?s <urn:fails> ?bad }} }}"
 
 
 def asked(pattern, r2s="RSTREAM", semantics="rspql", step=1, **options):
     window = f"FROM NAMED WINDOW <urn:w> ON <{IN}> [RANGE PT2S STEP PT{step}S]"
     text = f"REGISTER {r2s} <urn:out> AS {pattern.format(window)}"
+    return QueryRegistration(text, semantics=semantics, dialect="rspql", **options)
+
+
+def constructed(r2s="RSTREAM", semantics="rspql", step=1, **options):
+    """A query whose answers are a stream of its own."""
+    window = f"FROM NAMED WINDOW <urn:w> ON <{IN}> [RANGE PT2S STEP PT{step}S]"
+    text = f"CONSTRUCT {r2s} {{ ?o <urn:of> ?s }} {window} WHERE {{ WINDOW <urn:w> {{ ?s <urn:p> ?o }} }}"
     return QueryRegistration(text, semantics=semantics, dialect="rspql", **options)
 
 
@@ -94,6 +103,30 @@ def test_one_that_comes_later_is_joined_when_the_windows_that_it_missed_are_over
     queries.close("over")
 
 
+def test_a_query_whose_answers_are_a_stream_shares_a_session_which_waits_for_readers_of_it():
+    queries = service(waiting=2)
+    first, writer = queries.register(asked(PATTERNS[0])), queries.register(constructed())
+    text = f"SELECT (COUNT(*) AS ?n) FROM NAMED WINDOW <urn:w> ON <{writer.question.output}> [RANGE PT1S] "
+    reader = queries.register(QueryRegistration(text + "WHERE { WINDOW <urn:w> { ?o <urn:of> ?s } }", dialect="rspql"))
+    assert writer.worker is first.worker
+    assert reader.worker is not first.worker
+    for time in range(0, 20_000, 500):
+        queries.publish(IN, [element(time)])
+        assert queries.settle(WAIT)
+    assert groups(first) == [2]
+    assert [row for answer in outcome(reader)[0] for row in answer.added] == [(ONE,)] * (outcome(reader)[1][0] - 1)
+    assert outcome(reader)[1] == (len(outcome(writer)[0]), 0)
+    with pytest.raises(ConflictError, match="would be its own input"):
+        queries.register(
+            QueryRegistration(
+                f"REGISTER STREAM <{IN}> AS CONSTRUCT {{ ?s <urn:of> ?o }} FROM NAMED WINDOW <urn:w> ON "
+                f"<{writer.question.output}> [RANGE PT1S] WHERE {{ WINDOW <urn:w> {{ ?o <urn:of> ?s }} }}",
+                dialect="rspql",
+            )
+        )
+    queries.close("over")
+
+
 @pytest.mark.parametrize(("count", "kept"), [(1, 1), (2, 12)])
 def test_the_log_of_a_stream_keeps_what_windows_need_where_they_are_shared(count, kept):
     queries = service()
@@ -137,6 +170,7 @@ bounds = {"lateness": st.sampled_from([None, 700]), "t0": st.sampled_from([None,
 wishes = (
     st.builds(asked, st.sampled_from([*PATTERNS, *ALIKE, FAILS]), operators, step=steps)
     | st.builds(asked, st.sampled_from(PATTERNS + ALIKE), operators, **bounds)
+    | st.builds(constructed, operators, step=steps)
     | st.builds(asked, st.sampled_from(PATTERNS + ALIKE), st.just("ISTREAM"), st.just("cqels"), **bounds)
 )
 elements = st.builds(
@@ -144,7 +178,7 @@ elements = st.builds(
 )
 batches = st.lists(elements | elements | st.builds(Advance, st.integers(0, 900)), min_size=1, max_size=4)
 acts = st.lists(wishes | batches | batches | st.integers(0, 9), min_size=6, max_size=40)
-SAME = [asked(pattern) for pattern in PATTERNS]
+SAME = [*(asked(pattern) for pattern in PATTERNS), constructed()]
 ROUND = [[element(0)], [element(300, "b p c.")], [element(700, "a p c. c p b.")]]
 
 

@@ -1,8 +1,7 @@
 """The expected reports of a recorded stream, all windows in one Spark job."""
 
 from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from itertools import chain
+from collections.abc import Callable, Iterable, Mapping, Sequence, Set
 from pathlib import Path
 
 import pyarrow as pa
@@ -30,7 +29,7 @@ from streamgauge.oracle.expected.reports import (
     refuse_spark,
     reports,
 )
-from streamgauge.oracle.worlds.closed import one_of_each
+from streamgauge.oracle.worlds.closed import literal_class
 from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, by_triple
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import CAME, WENT, operator, signed
@@ -78,10 +77,15 @@ class SparkReports:
         return look
 
     def objects(self, query: ContinuousQuery) -> Iterable[Term]:
-        """A literal of each kind among the objects of the query's streams; tasks look through them."""
+        """A literal of each class among the objects of the query's streams."""
         literals = _seen(self._session, self._table, query, set()).select("object").filter("object like '\"%'")
-        kinds = literals.mapInArrow(_one_of_each, "object string").toArrow()["object"]
-        return {str(term) for term in kinds.to_pylist()}
+        classes = literals.groupBy(f.arrow_udf(_classes, "string")("object")).agg(f.min("object").alias("object"))
+        return [str(term) for term in classes.toArrow()["object"].to_pylist()]
+
+
+def _classes(literals: pa.Array) -> pa.Array:
+    coded = literals.dictionary_encode()
+    return pa.array([literal_class(term) for term in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
 
 
 def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:
@@ -92,12 +96,6 @@ def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Heade
         return tuple(_wanted(session, table, header, query, semantics, advanced_to, t0).changes(query, semantics))
 
     return expect
-
-
-def _one_of_each(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    distinct = (batch.column("object").unique().to_pylist() for batch in batches)
-    terms = one_of_each(chain.from_iterable(map(one_of_each, distinct)))
-    yield pa.RecordBatch.from_arrays([pa.array(terms, pa.string())], ["object"])
 
 
 def _table(session: SparkSession, stream: Path | DataFrame) -> DataFrame:

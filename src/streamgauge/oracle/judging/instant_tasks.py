@@ -26,7 +26,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Grain, Report, Semantics
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, Term
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.oracle.expected.due_table import DuePortion, DueTable, Numbers
 from streamgauge.oracle.expected.in_tasks import due_by_content
@@ -287,6 +287,7 @@ class StretchReports:
         self._stretch, self._chosen, self._header = stretch, chosen, header
         self._differs = operator(header.query, header.semantics) is not R2S.RSTREAM
         self._near = near(rows, header.query, header.semantics)
+        self._objects: list[Term] = rows.column("object").unique().to_pylist()
 
     @property
     def has_before(self) -> bool:
@@ -315,9 +316,12 @@ class StretchReports:
         """The contents, computed once for all calls."""
         return self._contents.__getitem__
 
+    def objects(self, _query: ContinuousQuery) -> Sequence[Term]:
+        """The objects of the elements near the stretch."""
+        return self._objects
+
     def is_certain_before(self, rules: JudgingRules) -> bool:
         """Whether only one answer is legal at the report before."""
-        header = self._header
-        exact = rules.exact_datatypes
-        legality = ReportLegality(self._contents.__getitem__, header.query, header.semantics, exact_datatypes=exact)
+        query, semantics, exact = self._header.query, self._header.semantics, rules.exact_datatypes
+        legality = ReportLegality(self._contents.__getitem__, query, semantics, exact_datatypes=exact)
         return all(legality.is_certain(report) for report in self._stretch.before)

@@ -43,10 +43,9 @@ class ClosedTerms:
         return bool(reasons if self._equality else reasons & {DATES})
 
 
-def one_of_each(terms: Iterable[Term]) -> list[Term]:
-    """As few of the terms as ``ClosedTerms`` need: a literal of each kind, and one that is not plain."""
-    kinds = {(read(term).kind, is_plain(term)): term for term in dict.fromkeys(terms) if is_literal(term)}
-    return list(kinds.values())
+def literal_class(literal: Term) -> str:
+    """The class of a literal: ``ClosedTerms.hold`` for one of each class as for all of them."""
+    return f"{read(literal).kind} {is_plain(literal)}"
 
 
 def _kinds(terms: Iterable[Term]) -> Iterator[int]:
