@@ -4,7 +4,7 @@ import re
 import tomllib
 from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -96,7 +96,7 @@ class Remembered:
     """Expected reports computed once per query, with contents to be searched for one by one, as on Spark."""
 
     def __init__(self, expect: Any) -> None:
-        self._expect, self.look = expect, expect.look
+        self._expect, self.look, self.objects = expect, expect.look, cache(expect.objects)
         self._known: dict[Any, Any] = {}
 
     def __call__(self, query: ContinuousQuery, semantics: Any, advanced_to: int, t0: int) -> Any:

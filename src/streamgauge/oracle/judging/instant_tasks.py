@@ -287,7 +287,7 @@ class StretchReports:
         self._stretch, self._chosen, self._header = stretch, chosen, header
         self._differs = operator(header.query, header.semantics) is not R2S.RSTREAM
         self._near = near(rows, header.query, header.semantics)
-        self._objects: list[Term] = rows.column("object").unique().to_pylist()
+        self._objects: list[Term] = rows.column("object").drop_null().unique().to_pylist()
 
     @property
     def has_before(self) -> bool:
