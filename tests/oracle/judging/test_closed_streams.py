@@ -56,7 +56,7 @@ triples = st.tuples(st.sampled_from("abc"), st.sampled_from("pq"), st.integers(1
 streams = st.lists(st.tuples(st.integers(0, 29), triples), min_size=1, max_size=12)
 
 
-@examples(100, prove=3000)
+@examples(40, prove=3000)
 @given(
     streams, streams, st.sampled_from(QUERIES), st.sampled_from(SEMANTICS), st.sampled_from([0, 0, 5]), st.booleans()
 )

@@ -4,7 +4,7 @@ from math import inf
 
 import pytest
 
-from streamgauge.oracle.judging.units import may_be_open
+from streamgauge.oracle.worlds.closed import may_be_open
 from streamgauge.oracle.worlds.intervals import read
 from streamgauge.query import parse_sparql
 

@@ -25,7 +25,6 @@ from streamgauge.oracle.judging.align import align
 from streamgauge.oracle.judging.compare import similarity
 from streamgauge.oracle.judging.metrics import DueTime, Unit, due_time, judge
 from streamgauge.oracle.judging.oracle import JudgedWindow, JudgingRules, RowScores, Score, Scored, in_columns
-from streamgauge.oracle.judging.units import may_be_open
 from streamgauge.oracle.worlds.blank_nodes import has_blanks
 from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.semantics.definition import operator
@@ -63,7 +62,7 @@ def by_changes(run: Run, changes: ExpectChanges, rows: RowScores, rules: Judging
         windows = _units(reports, answers, names, Beside(nets, nets_received), due_time(run), rules.witnesses)
         scored = Scored.of(names, map(JudgedWindow, windows), rules.max_delay)
         # Only where an answer is not the evaluator's own may another legal one be meant.
-        return rows(t0) if may_be_open(form) and scored.totals.wrong else scored
+        return rows(t0) if scored.totals.wrong and rows.is_open else scored
 
     return score
 

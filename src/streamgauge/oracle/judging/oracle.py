@@ -8,6 +8,7 @@ from typing import Final, NamedTuple, Self, TypeAlias
 
 from streamgauge.formats.windows import gathered_windows
 from streamgauge.model.answer import Answer
+from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Grain
 from streamgauge.model.terms import Row
@@ -16,8 +17,8 @@ from streamgauge.oracle.expected.reports import Expect
 from streamgauge.oracle.judging.align import whole
 from streamgauge.oracle.judging.compare import tolerance_sentence
 from streamgauge.oracle.judging.metrics import Totals, Unit, due_time, judge, last_answer, ratio
-from streamgauge.oracle.judging.units import Alignment, LegalUnits, in_order, is_right, may_be_open
-from streamgauge.oracle.worlds.closed import ClosedTerms
+from streamgauge.oracle.judging.units import Alignment, LegalUnits, in_order, is_right
+from streamgauge.oracle.worlds.closed import ClosedTerms, may_be_open
 from streamgauge.oracle.worlds.legality import ReportLegality
 from streamgauge.oracle.worlds.slices import is_ordered, order_keys
 from streamgauge.semantics.arrivals import origins
@@ -259,6 +260,11 @@ class RowScores:
         )
         return Scored.of(names, judged, self._rules.max_delay)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether another answer than the evaluator's may be legal."""
+        return is_open(self._run.header.query, self._expect)
+
     def units(self, t0: int) -> list[Unit]:
         """Due reports aligned with answers; the last t0's are cached, because gracious mode asks again."""
         return self._matched(t0)[1]
@@ -285,13 +291,18 @@ def matched(
     answers = answers if both else list(whole(answers))
     plain = Alignment(expected, answers, query, semantics, exact_datatypes=rules.exact_datatypes)
     units = plain.units()
-    if not all(map(is_right, units)) and may_be_open(query.form) and not ClosedTerms(query).hold(expect.objects(query)):
+    if not all(map(is_right, units)) and is_open(query, expect):
         # Prepared when a content is first asked for, which not every run does.
         looking = cache(lambda: expect.look(query, semantics, t0))
         legality = ReportLegality(lambda due: looking()(due), query, semantics, exact_datatypes=rules.exact_datatypes)
         units = LegalUnits(run, expect, t0, legality, plain).units(units)
     keys = compared_order(header)
     return names, [in_order(unit, keys) for unit in units] if keys else units
+
+
+def is_open(query: ContinuousQuery, expect: Expect) -> bool:
+    """Whether anything in the query and its streams gives some report several legal answers."""
+    return may_be_open(query.form) and not ClosedTerms(query).hold(expect.objects(query))
 
 
 def compared_order(header: RunHeader) -> tuple[tuple[int, bool], ...]:

@@ -6,9 +6,7 @@ from dataclasses import replace
 from functools import lru_cache, partial
 from heapq import merge
 from math import inf
-from typing import Final
 
-from streamgauge.model import algebra as a
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
@@ -22,26 +20,15 @@ from streamgauge.oracle.judging.histories import Histories, SentDifference
 from streamgauge.oracle.judging.metrics import Unit
 from streamgauge.oracle.worlds.legality import Opinion, ReportLegality
 from streamgauge.oracle.worlds.membership import Overlap
-from streamgauge.oracle.worlds.restatement import computed_columns
+from streamgauge.oracle.worlds.restatement import computed_columns, loose_columns
 from streamgauge.oracle.worlds.slices import misplaced
-from streamgauge.query.traversal import every_pattern, expressions
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
-
-_ANY_TERM: Final = frozenset({"SAMPLE", "GROUP_CONCAT", "MIN", "MAX"})
 
 
 def is_right(unit: Unit) -> bool:
     """Whether a due report and its answer have the same rows."""
     return unit.report is not None and unit.answer is not None and not unit.both.differs
-
-
-def may_be_open(form: a.QueryForm) -> bool:
-    """Whether a query may have several legal answers: it computes, compares, samples or slices."""
-    return any(
-        isinstance(pattern, a.Slice | a.Reduced | a.Group) or expressions(pattern)
-        for pattern in every_pattern(form.pattern)
-    )
 
 
 def in_order(unit: Unit, keys: Sequence[tuple[int, bool]]) -> Unit:
@@ -69,7 +56,7 @@ class Alignment:
     ) -> None:
         self.expected, self.received, self.query, self.semantics = expected, answers, query, semantics
         self._columns, self.exact_datatypes = computed_columns(query.form), exact_datatypes
-        near = partial(alike, computed=self._columns, loose=_loose_columns(query.form))
+        near = partial(alike, computed=self._columns, loose=loose_columns(query.form))
         self.answers = merged(answers, expected, semantics.grain, self._columns, near)
         if semantics.answers is Counting.SET:
             self.answers = tuple(replace(one, added=tuple(dict.fromkeys(one.added))) for one in self.answers)
@@ -114,25 +101,6 @@ class Alignment:
             return 1.0 if legal else min(near, 0.999)
 
         return self._units(similar)
-
-
-def _loose_columns(form: a.QueryForm) -> frozenset[int]:
-    """The columns of aggregates that may return any of several terms: they say little about which report is meant."""
-    if not isinstance(form, a.Select):
-        return frozenset()
-    names = {
-        variable.name
-        for pattern in every_pattern(form.pattern)
-        if isinstance(pattern, a.Group)
-        for variable, aggregate in pattern.aggregates
-        if aggregate.function in _ANY_TERM
-    }
-    names |= {
-        pattern.variable.name
-        for pattern in every_pattern(form.pattern)
-        if isinstance(pattern, a.Extend) and isinstance(pattern.expression, a.Var) and pattern.expression.name in names
-    }
-    return frozenset(place for place, name in enumerate(form.variables) if name in names)
 
 
 class LegalUnits:

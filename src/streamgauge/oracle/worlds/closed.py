@@ -6,12 +6,22 @@ All contents of a stream are closed if its terms are, as no content has others.
 from collections.abc import Iterable, Iterator
 from itertools import combinations_with_replacement
 
+from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Term, is_literal
 from streamgauge.oracle.worlds.openings import is_plain
 from streamgauge.oracle.worlds.operations import DATES, beyond_table
 from streamgauge.oracle.worlds.restatement import compares, constants, is_compared_by_term
+from streamgauge.query.traversal import every_pattern, expressions
 from streamgauge.sparql.values import read
+
+
+def may_be_open(form: a.QueryForm) -> bool:
+    """Whether a query may have several legal answers: it computes, compares, samples or slices."""
+    return any(
+        isinstance(pattern, a.Slice | a.Reduced | a.Group) or expressions(pattern)
+        for pattern in every_pattern(form.pattern)
+    )
 
 
 class ClosedTerms:

@@ -14,7 +14,27 @@ from streamgauge.query.traversal import every_part, every_pattern, parts
 from streamgauge.sparql.functions import COMPARISONS
 
 _KIND_ONLY: Final = frozenset({"DATATYPE", "ISNUMERIC", "ISLITERAL", "ISIRI", "ISBLANK"})
+_ANY_TERM: Final = frozenset({"SAMPLE", "GROUP_CONCAT", "MIN", "MAX"})
 _LOGICAL: Final = frozenset({"&&", "||", "!", "IN", "BOUND", "SAMETERM", *_KIND_ONLY, *COMPARISONS})
+
+
+def loose_columns(form: a.QueryForm) -> frozenset[int]:
+    """The columns of aggregates that may return any of several terms: they say little about which report is meant."""
+    if not isinstance(form, a.Select):
+        return frozenset()
+    names = {
+        variable.name
+        for pattern in every_pattern(form.pattern)
+        if isinstance(pattern, a.Group)
+        for variable, aggregate in pattern.aggregates
+        if aggregate.function in _ANY_TERM
+    }
+    names |= {
+        pattern.variable.name
+        for pattern in every_pattern(form.pattern)
+        if isinstance(pattern, a.Extend) and isinstance(pattern.expression, a.Var) and pattern.expression.name in names
+    }
+    return frozenset(place for place, name in enumerate(form.variables) if name in names)
 
 
 def computed_columns(form: a.QueryForm) -> frozenset[int]:
