@@ -52,9 +52,9 @@ class PutOff:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._expect, name)
 
-    def objects(self, query: ContinuousQuery) -> Iterable[Term]:
+    def objects(self, query: ContinuousQuery, class_of: Callable[[Term], str]) -> Iterable[Term]:
         """Those of the elements, without a job."""
-        return definition(self._elements).objects(query)
+        return definition(self._elements).objects(query, class_of)
 
     def collected(self, frame: DataFrame) -> pa.Table:
         """In the place of a job: its result, if it is known."""

@@ -14,6 +14,7 @@ from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.on_spark import SparkReports, arrived, read_header
 from streamgauge.oracle.expected.reports import definition, refuse_spark
 from streamgauge.oracle.judging.judge import Means, expected_reports, judge_run
+from streamgauge.oracle.worlds.closed import literal_class
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.profiles import CQELS, CQELS_1, CSPARQL, CSPARQL_097, RSPQL, SENS, YABENCH
 from streamgauge.semantics.refusal import RefusedError
@@ -168,5 +169,7 @@ def test_spark_expects_by_arrival(spark, tmp_path):
 def test_spark_names_a_literal_of_each_class_of_the_query_s_streams(spark, tmp_path):
     path = tmp_path / "stream.parquet"
     write(stream("0: a p 1. a p 2. a q 'x'@en. a q b. | 1: a p 3. b p 'y'. | [other] 2: a p 1.5."), path)
-    objects = SparkReports(spark, path, read_header(spark.read.parquet(str(path)))).objects(query_of("join"))
+    objects = SparkReports(spark, path, read_header(spark.read.parquet(str(path)))).objects(
+        query_of("join"), literal_class
+    )
     assert sorted(objects) == sorted(term(text) for text in ("1", "'x'@en", "'y'"))

@@ -33,7 +33,7 @@ SEMANTICS = (
 class OpenDefinition(Definition):
     """The definition over a stream of which nothing is known, so that every content is looked at."""
 
-    def objects(self, _query):
+    def objects(self, _query, _class_of):
         return ['"a"@en']
 
 

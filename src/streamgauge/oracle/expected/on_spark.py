@@ -29,7 +29,6 @@ from streamgauge.oracle.expected.reports import (
     refuse_spark,
     reports,
 )
-from streamgauge.oracle.worlds.closed import literal_class
 from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, by_triple
 from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import CAME, WENT, operator, signed
@@ -76,16 +75,16 @@ class SparkReports:
 
         return look
 
-    def objects(self, query: ContinuousQuery) -> Iterable[Term]:
+    def objects(self, query: ContinuousQuery, class_of: Callable[[Term], str]) -> Iterable[Term]:
         """A literal of each class among the objects of the query's streams."""
+
+        def classify(texts: pa.Array) -> pa.Array:
+            coded = texts.dictionary_encode()
+            return pa.array(map(class_of, coded.dictionary.to_pylist()), pa.string()).take(coded.indices)
+
         literals = _seen(self._session, self._table, query, set()).select("object").filter("object like '\"%'")
-        classes = literals.groupBy(f.arrow_udf(_classes, "string")("object")).agg(f.min("object").alias("object"))
+        classes = literals.groupBy(f.arrow_udf(classify, "string")("object")).agg(f.min("object").alias("object"))
         return [str(term) for term in classes.toArrow()["object"].to_pylist()]
-
-
-def _classes(literals: pa.Array) -> pa.Array:
-    coded = literals.dictionary_encode()
-    return pa.array([literal_class(term) for term in coded.dictionary.to_pylist()], pa.string()).take(coded.indices)
 
 
 def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:

@@ -173,8 +173,8 @@ class Expect(Protocol):
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
         """The contents of the reports, which ``oracle.worlds`` needs to enumerate legal answers."""
 
-    def objects(self, query: ContinuousQuery) -> Iterable[Term]:
-        """The objects of all triples that a query may read, or one of each kind (``oracle.worlds.closed``)."""
+    def objects(self, query: ContinuousQuery, class_of: Callable[[Term], str]) -> Iterable[Term]:
+        """The objects of the triples that a query may read, or as many that each class of literals has one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -233,7 +233,7 @@ class Definition:
 
         return lambda due: known[due] if due in known else others()(due)
 
-    def objects(self, query: ContinuousQuery) -> Iterable[Term]:
+    def objects(self, query: ContinuousQuery, _class_of: object) -> Iterable[Term]:
         """The objects of the query's streams."""
         elements_ = (element for element in self._stream if element.stream in query.streams)
         return {triple[2] for element in elements_ for triple in element.added}

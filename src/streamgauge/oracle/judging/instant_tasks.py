@@ -316,7 +316,7 @@ class StretchReports:
         """The contents, computed once for all calls."""
         return self._contents.__getitem__
 
-    def objects(self, _query: ContinuousQuery) -> Sequence[Term]:
+    def objects(self, _query: ContinuousQuery, _class_of: object) -> Sequence[Term]:
         """The objects of the elements near the stretch."""
         return self._objects
 

@@ -18,7 +18,7 @@ from streamgauge.oracle.judging.align import whole
 from streamgauge.oracle.judging.compare import tolerance_sentence
 from streamgauge.oracle.judging.metrics import Totals, Unit, due_time, judge, last_answer, ratio
 from streamgauge.oracle.judging.units import Alignment, LegalUnits, in_order, is_right
-from streamgauge.oracle.worlds.closed import ClosedTerms, may_be_open
+from streamgauge.oracle.worlds.closed import ClosedTerms, literal_class, may_be_open
 from streamgauge.oracle.worlds.legality import ReportLegality
 from streamgauge.oracle.worlds.slices import is_ordered, order_keys
 from streamgauge.semantics.arrivals import origins
@@ -302,7 +302,7 @@ def matched(
 
 def is_open(query: ContinuousQuery, expect: Expect) -> bool:
     """Whether anything in the query and its streams gives some report several legal answers."""
-    return may_be_open(query.form) and not ClosedTerms(query).hold(expect.objects(query))
+    return may_be_open(query.form) and not ClosedTerms(query).hold(expect.objects(query, literal_class))
 
 
 def compared_order(header: RunHeader) -> tuple[tuple[int, bool], ...]:
