@@ -54,11 +54,18 @@ def test_nothing_is_missing_from_a_recording_without_elements():
 
 
 def test_a_search_that_ends_early_still_shows_the_first_report_that_differs():
+    steps = []
+
     def impatient(done: int, of: int) -> None:
+        steps.append((done, of))
         raise PatienceError("enough")
 
     explanation = explained(answering("s 1 | s 2 ; s 9 | s 3 | s 4"), elements(TEXT), impatient)
     assert (explanation.ended, explanation.diagnosis.differs, explanation.diagnosis.reports) == ("enough", 1, 4)
+    faults, fine = len(explanation.search.faults), len(explanation.search.fine)
+    # Alone; then with slips, in pairs, and fine ones with others; then the closest.
+    most = (faults + fine) + faults + faults * (faults - 1) // 2 + fine + faults
+    assert steps == [(1, most)]
     window = worked(explanation)
     assert (window.instant, window.scope, window.model) == (20, (10, 20), None)
     assert (window.expected, window.recorded) == (tuple(rows("s 2")), tuple(rows("s 2 ; s 9")))

@@ -114,6 +114,13 @@ def test_a_candidate_that_cannot_be_better_is_not_scored():
     assert bound is not None
     assert bound(0) == (True, 1 + 1e-9, 0)
     assert [bound(t0) for t0 in range(1, 5)] == [(False, 0.0, -len(run.answers))] * 4
+    # Twice at each instant is two answers, or one of two rows where an answer is a row of a window's report.
+    twice = replace(run, answers=tuple(answer for answer in run.answers for _ in range(2)))
+    by_row = replace(twice, header=replace(run.header, semantics=replace(RSPQL, grain=Grain.ROW)))
+    for several, surplus in ((twice, 2 * len(run.answers)), (by_row, len(run.answers))):
+        bound = best_possible(several, definition(stream(TEXT)))
+        assert bound is not None
+        assert bound(1) == (False, 0.0, -surplus)
     unnamed = replace(run, answers=tuple(replace(answer, instant=None) for answer in run.answers))
     assert best_possible(unnamed, definition(stream(TEXT))) is None
     scored: list[int] = []

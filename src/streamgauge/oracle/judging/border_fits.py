@@ -417,7 +417,7 @@ class NumberSearch:
 
     def _equal(self, grid: BorderGrid, low: Ranks, high: Ranks, received: Sequence[Row]) -> Iterator[tuple[int, int]]:
         """At most ``MAX_EXACT_TRIALS`` pairs whose number is near one of the answer, by ascending shift."""
-        terms = [term for row in received for term in row[:1] if finite(term) is not None]
+        terms = [term for row in received for term in row if finite(term) is not None]
         targets = [(float(finite(term) or 0), _near(term)) for term in terms]
         near: list[tuple[int, int, int, int]] = []
         for start in np.argsort(grid.start_shift, kind="stable").tolist():
