@@ -212,8 +212,8 @@ class FittingTask:
 
     reports: Sequence[ModelReport]
     recorded: Taking
-    slips: Sequence[Slip] = ()
-    open_end: int | None = None
+    slips: Sequence[Slip]
+    open_end: int | None
     emissions: Emissions | None = None
     start: Carry = None
     choices: int = 0

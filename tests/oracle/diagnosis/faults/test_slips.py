@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +28,7 @@ def right(stream: str, grain: str, until: int) -> Run:
 
 
 def explanations(case: Mapping[str, Any]) -> dict[str, list[Any]]:
-    """The slips that explain a recording, each alone, and the sway: what is said of it, and the bits of its places."""
+    """The slips that explain a recording, each alone, and the sway, alone and with one: what is said, and the bits."""
     run = right(case.get("stream", TABLE["stream"]), case.get("grain", "report"), case.get("until", 70))
     texts = case["answers"].split("|") if case["answers"] else []
     answers = tuple(Answer(("s", "v"), tuple(rows(text))) for text in texts)
@@ -38,11 +39,12 @@ def explanations(case: Mapping[str, Any]) -> dict[str, list[Any]]:
         if fit is not None and fit.slipped:
             part = slip.describe(fit.slipped[slip])
             results[part.name] = [part.sentence, round(slip.bits(fit.slipped[slip]), 2)]
-    for sway in search.sways:
-        if swayed := search.swayed(search.base, sway):
+    for sway, slips in product(search.sways, [(), *((slip,) for slip in search.slips)]):
+        if (swayed := search.swayed(search.base, sway, slips)) and len(swayed[0].slipped) == len(slips):
             fit, used = swayed
             part = sway.describe(fit.swayed, used)
-            results[part.name] = [part.sentence, fit.choices]
+            names = [part.name, *(slip.describe(places).name for slip, places in fit.slipped.items())]
+            results[" + ".join(names)] = [part.sentence, fit.choices]
     return results
 
 

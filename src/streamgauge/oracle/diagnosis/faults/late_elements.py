@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from dataclasses import replace
 
+from streamgauge.model.element import StreamElement
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Seen, Stream
 
@@ -24,9 +25,8 @@ def _all(case: Case) -> Case:
 
 
 def _ordered(case: Case) -> Case:
-    greatest, kept = -(2**62), []
+    kept: list[StreamElement] = []
     for element in sorted(case.stream.elements, key=lambda element: element.sequence):
-        if element.time >= greatest:
+        if not kept or element.time >= kept[-1].time:
             kept.append(element)
-            greatest = element.time
     return replace(case.under(lateness=None), stream=Stream(kept))
