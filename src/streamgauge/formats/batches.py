@@ -16,7 +16,6 @@ from typing import Final, TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from streamgauge.formats.lines import Advance, Input, LineError
 from streamgauge.model.element import StreamElement
@@ -104,6 +103,8 @@ class ColumnTerms:
 
     def _numbers(self, distinct: pa.StringArray) -> Numbers:
         """The numbers of distinct terms; new ones are numbered."""
+        import pyarrow.compute as pc  # late: 0.06 s, which servers of JSON lines do not need
+
         indices_ = pc.index_in(distinct, value_set=self._known)
         fresh = indices_.is_null().to_numpy(zero_copy_only=False)
         # Arrays of Arrow are read-only.
@@ -348,7 +349,9 @@ def read_columns(file: io.BufferedReader) -> Iterator[Columns]:
 def taken(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
     """The elements and advances of a batch, whose new terms are appended to ``terms``. LineError."""
     terms.extend(batch.column("terms").flatten().to_pylist())
-    streams = batch.column("stream").drop_null()
+    streams = batch.column("stream")
+    if streams.null_count:
+        streams = streams.drop_null()
     columns = (streams, batch.column("added").flatten(), batch.column("removed").flatten())
     # Numpy would read a negative number as an index from the end.
     check_numbers(len(terms), *(column.to_numpy(zero_copy_only=False) for column in columns))
