@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 import psutil
@@ -43,17 +44,21 @@ def called(tree: ast.AST) -> Iterator[str]:
             yield node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
 
 
+@cache
+def calls(text: str) -> frozenset[str]:
+    """What a module calls; each is asked whether it listens and whether it connects."""
+    return frozenset(called(ast.parse(text)))
+
+
 def listens(text: str) -> bool:
     """Whether a module may listen: it calls one of ``LISTENS`` (``bind`` of a socket)."""
-    tree = ast.parse(text)
-    return not LISTENS.isdisjoint(set(called(tree)) - ({"bind"} if "import socket" not in text else set()))
+    return not LISTENS.isdisjoint(calls(text) - ({"bind"} if "import socket" not in text else set()))
 
 
 def connects(text: str) -> bool:
     """Whether a module may connect by itself: it calls one of ``CONNECTS``, or makes a client of a library."""
-    tree = ast.parse(text)
     clients = {"AsyncHTTPTransport", "HTTPTransport", "Producer", "Consumer", "AdminClient"}
-    return '"paho.mqtt.client"' in text or not (CONNECTS | clients).isdisjoint(called(tree))
+    return '"paho.mqtt.client"' in text or not (CONNECTS | clients).isdisjoint(calls(text))
 
 
 @dataclass(frozen=True)
