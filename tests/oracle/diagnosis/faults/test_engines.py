@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from streamgauge.formats.canonical import Canonical, parse_term
+from streamgauge.model.answer import Answer
 from streamgauge.model.terms import Row
 from streamgauge.oracle.diagnosis.models import Fault
 from tests.notation import rows
@@ -36,3 +37,18 @@ def test_an_engine_with_the_fault_answers_so(case: Mapping[str, Any]) -> None:
         engine = next(iter(search.cases((faults[name],) if name != "none" else ())))
         results[name] = [(report.instant, sorted(report.rows)) for report in search.reports(engine)]
     assert results == {name: answers(text) for name, text in case["answers"].items()}
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_what_an_engine_with_a_fault_answers_comes_out_of_it(named: bool) -> None:
+    case = {**CASES[0], "named": named}
+    search, kinds = searched(case)
+    faults = [fault for several in kinds.values() for fault in several if isinstance(fault, Fault)]
+    missed = []
+    for fault in (fault for fault in faults if fault.part.name in case["answers"]):
+        reports = search.reports(next(iter(search.cases((fault,)))))
+        answers = [Answer(("s", "v"), report.rows, instant=report.instant if named else None) for report in reports]
+        again = searched({**case, "recorded": answers})[0]
+        if not again.comes_out(next(iter(again.cases((fault,))))):
+            missed.append(fault.part.name)
+    assert missed == []

@@ -49,6 +49,7 @@ def searched(case: Mapping[str, Any]) -> tuple[Search, dict[str, tuple[Fault | S
     )
     if later := case.get("later", 0):
         run = replace(run, answers=tuple(replace(one, instant=(one.instant or 0) + later) for one in run.answers))
+    run = replace(run, answers=tuple(case.get("recorded", run.answers)))
     search = Search(run, elements(text))
     return search, values_by_field(search.seen) | by_kind(search.seen)
 
