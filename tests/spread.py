@@ -104,17 +104,22 @@ class Spread:
 
     def _take(self, session: pytest.Session, worker: Worker) -> None:
         """Take a message of a worker: that it has nothing to do, the reports of a test, or the end of its pipe."""
+        message, ended = None, False
         try:
             message = worker.connection.recv()
             if message is None:
                 worker.pending = self._queue.popleft() if self._queue else STOP
                 worker.connection.send(worker.pending)
-                return
         except (EOFError, OSError):
+            ended = True  # another worker is forked outside of this block: its errors would tell of this one
+        if ended:
             self._workers.remove(worker)
             self._ended(session, worker, os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1]))
-            return
-        index, reports = message
+        elif message is not None:
+            self._run(session, worker, *message)
+
+    def _run(self, session: pytest.Session, worker: Worker, index: int | None, reports: list[Any]) -> None:
+        """Tell the reports of a test that a worker has run; without a test there is the worker's own error."""
         if index is None:
             worker.fault = reports[0]
             return
