@@ -44,9 +44,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @dataclass(eq=False)
 class Worker:
-    """A forked process: its end of a pipe, and what it has yet to run of the group that it was sent."""
+    """A forked process, also as a file that its end makes readable, its pipe, and what is left to run of its group."""
 
     pid: int
+    process: int
     connection: Connection
     pending: Group = field(default_factory=list)
     fault: str = ""
@@ -76,8 +77,12 @@ class Spread:
             for _ in range(min(self._count, len(groups))):
                 self._fork(session)
             while self._workers:
-                for connection in wait([worker.connection for worker in self._workers]):
-                    self._take(session, next(one for one in self._workers if one.connection is connection))
+                ready = wait([part for worker in self._workers for part in (worker.connection, worker.process)])
+                for worker in list(self._workers):
+                    if worker.connection in ready:
+                        self._take(session, worker)
+                    elif worker.process in ready:  # without the end of its pipe, which a program of a test may hold
+                        self._remove(session, worker)
         finally:
             for worker in self._workers:
                 worker.connection.close()
@@ -100,7 +105,7 @@ class Spread:
             self._config._tmp_path_factory._basetemp = basetemp  # type: ignore[attr-defined]
             work(session, there, f"gw{self._started - 1}")
         there.close()
-        self._workers.append(Worker(pid, here))
+        self._workers.append(Worker(pid, os.pidfd_open(pid), here))
 
     def _take(self, session: pytest.Session, worker: Worker) -> None:
         """Take a message of a worker: that it has nothing to do, the reports of a test, or the end of its pipe."""
@@ -113,10 +118,17 @@ class Spread:
         except (EOFError, OSError):
             ended = True  # another worker is forked outside of this block: its errors would tell of this one
         if ended:
-            self._workers.remove(worker)
-            self._ended(session, worker, os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1]))
+            self._remove(session, worker)
         elif message is not None:
             self._run(session, worker, *message)
+
+    def _remove(self, session: pytest.Session, worker: Worker) -> None:
+        """Wait for the end of a worker, and tell how it was."""
+        self._workers.remove(worker)
+        code = os.waitstatus_to_exitcode(os.waitpid(worker.pid, 0)[1])
+        worker.connection.close()
+        os.close(worker.process)
+        self._ended(session, worker, code)
 
     def _run(self, session: pytest.Session, worker: Worker, index: int | None, reports: list[Any]) -> None:
         """Tell the reports of a test that a worker has run; without a test there is the worker's own error."""
