@@ -23,6 +23,7 @@ from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registered import RegisteredQuery
 from streamgauge.servers.queries.registry import Queries
 from streamgauge.servers.queries.requests import QueryRegistration
+from streamgauge.servers.queries.sessions import as_element
 from tests.examples import examples
 from tests.servers.queries.asks import IN, element
 from tests.servers.queries.test_groups import PATTERNS, WAIT, asked, constructed, in_columns, service
@@ -115,12 +116,12 @@ def rows(running: RegisteredQuery) -> list[tuple[int, Answer]]:
     ]
 
 
-def alone(request: QueryRegistration, batches: list[list[object]]) -> list[tuple[int, Answer]]:
+def alone(request: QueryRegistration, batches: list[list[object]], stream: str = IN) -> list[tuple[int, Answer]]:
     """The answers to a query that has a service without a state for itself."""
     queries = service()
     running = queries.register(request)
     for batch in batches:
-        queries.publish(IN, batch)
+        queries.publish(stream, batch)
     assert queries.settle(WAIT)
     answers = rows(running)
     queries.close("over")
@@ -179,6 +180,31 @@ def test_different_queries_go_on_as_if_they_were_alone(acts):
     assert answers.keys() == asks.keys()
     for name, request in asks.items():
         assert answers[name] == alone(request, seen[name]), name
+
+
+READER = (
+    """SELECT * FROM NAMED WINDOW <urn:w> ON <%s> [RANGE PT2S STEP PT1S] WHERE { WINDOW <urn:w> { ?o <urn:of> ?s } }"""
+)
+
+
+@examples(4, prove=1000)
+@given(st.lists(batches | ends, min_size=4, max_size=30))
+@example([*ROUND, "hold", *ROUND, "kill", *ROUND, "stop", *ROUND])
+def test_a_reader_gets_each_answer_of_a_query_in_a_shared_session_once(acts):
+    with killed_service() as killed:
+        first, writer = (killed.queries.register(request) for request in (SAME[0], constructed("ISTREAM")))
+        assert writer.worker is first.worker
+        request, output = QueryRegistration(READER % writer.question.output, dialect="rspql"), writer.question.output
+        reader = killed.queries.register(request)
+        for place, act in enumerate(acts):
+            if isinstance(act, str):
+                getattr(killed, act)()
+            else:
+                killed.queries.publish(IN, [replace(item, time=item.time + place * 400) for item in act])
+        killed.settle()
+        written, read = (rows(killed.queries.query(running.name)) for running in (writer, reader))
+        assert killed.queries.query(writer.name).worker is killed.queries.query(first.name).worker
+    assert read == alone(request, [[as_element(answer, output, 0)] for _, answer in written], output)
 
 
 def test_queries_that_began_at_different_times_share_a_session_once_no_window_holds_what_one_has_not_seen():
