@@ -22,7 +22,7 @@ demo: setup
 
 # `make test PART=tests/formats` or `make test PART='-m spark'` runs a part; `make quick` what needs no JVM, browser or server.
 WORKERS ?= 4
-SPREAD = --spread $(WORKERS)
+SPREAD = -n $(WORKERS) --dist loadgroup --no-loadscope-reorder
 
 test: setup
 	$(RUN)/pytest $(SPREAD) --durations-kept=.durations/test.jsonl $(PART)
@@ -31,14 +31,13 @@ test: setup
 installation: setup
 	$(RUN)/python -m tests.installation
 
-quick: WORKERS = 2
 quick: setup
-	$(RUN)/pytest $(SPREAD) --quick --durations-kept=.durations/quick.jsonl $(PART)
+	$(RUN)/pytest $(SPREAD) -n 2 --quick --durations-kept=.durations/quick.jsonl $(PART)
 
 # Lines and branches of src/ that the tests reach, in the programs that they start too.
 coverage: setup
 	$(RUN)/coverage erase
-	$(RUN)/coverage run -m pytest -n $(WORKERS) --dist loadgroup --no-loadscope-reorder $(PART)
+	$(RUN)/coverage run -m pytest $(SPREAD) $(PART)
 	$(RUN)/coverage combine --quiet
 	@mkdir -p .durations
 	$(RUN)/coverage report --format total

@@ -14,7 +14,7 @@ from httpx._transports import default
 from hypothesis import HealthCheck, Phase, settings
 from hypothesis.internal.conjecture import providers
 
-pytest_plugins = ["tests.selection", "tests.durations", "tests.spread"]
+pytest_plugins = ["tests.selection", "tests.durations"]
 
 # No phase `explain`, which traces: a traced function of CPython 3.11 may never get past a pending signal, and hangs.
 PHASES = (Phase.explicit, Phase.reuse, Phase.generate, Phase.target, Phase.shrink)

@@ -1,13 +1,13 @@
 """A pytest plugin: each test is marked with what it needs, and tests that share a process share a worker.
 
 A fixture tells what a test needs (``spark``, ``kafka``, ``mosquitto``, ``browser``); a test that starts servers or
-programs by other means is marked ``server`` by hand, one that waits for the clock ``realtime``. Under ``--spread N``
-(tests/spread.py), as under ``pytest -n N --dist loadgroup``, one worker runs all tests of a mark of ``SHARED`` (Kafka's
-with Spark's), so there is one Kafka broker (and ``SESSIONS`` Spark sessions), and waiting overlaps with computing. All
-other tests go to workers file by file, long files first. ``--quick`` leaves out what needs more than Python or much of
-it (``slow``), and holds the rest to that: a quick test that starts a program or listens at a port fails, and one that
-computes for more than ``LONG_CPU`` is named. Without ``--quick`` nothing is held to it: in a process with a Spark
-session, that session's own sockets would be taken for a test's.
+programs by other means is marked ``server`` by hand, one that waits for the clock ``realtime``. Under
+``pytest -n N --dist loadgroup`` one worker runs all tests of a mark of ``SHARED`` (Kafka's with Spark's), so there is
+one Kafka broker (and ``SESSIONS`` Spark sessions), and waiting overlaps with computing. All other tests go to workers
+file by file, long files first. ``--quick`` leaves out what needs more than Python or much of it (``slow``), and holds
+the rest to that: a quick test that starts a program or listens at a port fails, and one that computes for more than
+``LONG_CPU`` is named. Without ``--quick`` nothing is held to it: in a process with a Spark session, that session's
+own sockets would be taken for a test's.
 """
 
 import atexit

@@ -1,7 +1,5 @@
 """A fragments server keeps what its OpenAPI description says, whatever is made up from it."""
 
-import asyncio
-import json
 from collections.abc import Sequence
 
 import pytest
@@ -37,22 +35,14 @@ def operations(names: Sequence[str]) -> list[object]:
     results = []
     for number, name in enumerate(names):
         server = Served(Style(name))
-        for operation in described(server):
+        schema = schemathesis.openapi.from_asgi("/openapi.json", server.app)
+        for operation in (result.ok() for result in schema.get_all_operations()):
             own = "{" in operation.path
             for mode in schemathesis.GenerationMode if own else [schemathesis.GenerationMode.POSITIVE]:
                 if number == 0 or own:
                     label = f"{name}-{operation.method}-{operation.path}-{mode.value}"
                     results.append(pytest.param(server, operation, mode, id=label))
     return results
-
-
-def described(server: Served) -> list[schemathesis.APIOperation]:
-    """What a server's description says; no thread begins for it, as workers are forked once tests are collected."""
-    request = {"method": "GET", "path": "/openapi.json", "query": b"", "headers": {}, "body": b""}
-    _, _, body = asyncio.run(server.ask(request))
-    schema = schemathesis.openapi.from_dict(json.loads(body))
-    schema.app, schema.location = server.app, "/openapi.json"
-    return [result.ok() for result in schema.get_all_operations()]
 
 
 def holds(server: Served, case: schemathesis.Case, authorized: bool) -> None:

@@ -18,28 +18,18 @@ from typer.core import TyperCommand, TyperGroup
 
 from streamgauge import __version__
 from streamgauge.cli.catalogue import COMMANDS, CONFIGURED, EXAMPLES, CatalogueEntry, words_of
-from streamgauge.cli.coercion import plainly
 from streamgauge.cli.completion import COMPLETE_VARIABLE, answer_shells
 from streamgauge.cli.streams import visible_streams
 from streamgauge.model.mistake import MistakeError, obstacle
 from streamgauge.model.phrases import expectation
 
 
-class PlainHelp:
-    """Gives a command or group the option ``--help`` of Typer, read without Pydantic."""
-
-    def get_help_option(self, ctx: Any) -> Any:
-        """The option, or ``None``."""
-        option = super().get_help_option(ctx)  # type: ignore[misc]
-        return None if option is None else plainly(option)
-
-
-class Command(PlainHelp, TyperCommand):
+class Command(TyperCommand):
     """A command whose help ends with an example."""
 
     def __init__(self, *arguments: Any, **attributes: Any) -> None:
         super().__init__(*arguments, **attributes)
-        for param in map(plainly, self.params):
+        for param in self.params:
             if param.param_type_name == "argument" and param.metavar is None:
                 param.metavar = param.name.upper()
 
@@ -103,7 +93,7 @@ def _usage(argument: Any) -> str:
     return name if argument.required else f"[{name}]"
 
 
-class CommandGroup(PlainHelp, TyperGroup):
+class CommandGroup(TyperGroup):
     """Commands found in any case; an unknown name is answered with similar ones."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
