@@ -76,3 +76,9 @@ def test_faults_of_which_one_undoes_the_other_are_not_tried_together() -> None:
     families = [{faults[name].family for name in names} for names in EXCLUSIVE]
     assert all(len(family) == 1 for family in families)
     assert len(set().union(*families)) == len(EXCLUSIVE)
+
+
+def test_an_ignored_minus_and_a_lost_branch_of_union_are_tried_together() -> None:
+    (case,) = (case for case in CASES if case["name"] == "MINUS and UNION")
+    minus, left, right = (fault.family for fault in proposed(case)["negation_ignored"])
+    assert minus != left == right

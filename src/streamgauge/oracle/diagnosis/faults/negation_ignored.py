@@ -18,7 +18,7 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     if al.Union in operators:
         for side in ("left", "right"):
             part = Part(f"UNION: {side} branch lost", f"Solutions of the {side} branch of UNION are lost.")
-            yield Fault(part, partial(rewritten, change=partial(_other, side=side)))
+            yield Fault(part, partial(rewritten, change=partial(_other, side=side)), family="union")
 
 
 def _kept(pattern: al.Pattern) -> al.Pattern:
