@@ -44,8 +44,8 @@ def uncut(query: ContinuousQuery) -> UncutQuery | None:
     below, distinct = form.pattern.pattern, False
     while isinstance(below, a.Distinct | a.Reduced):
         distinct, below = distinct or isinstance(below, a.Distinct), below.pattern
-    columns = below.variables if isinstance(below, a.Project) else tuple(map(a.Var, form.variables))
-    below = below.pattern if isinstance(below, a.Project) else below
+    assert isinstance(below, a.Project)
+    columns, below = below.variables, below.pattern
     keys = below.keys if isinstance(below, a.OrderBy) else ()
     below = below.pattern if isinstance(below, a.OrderBy) else below
     taken = variable_names(form)

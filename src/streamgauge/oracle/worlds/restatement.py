@@ -22,17 +22,17 @@ def loose_columns(form: a.QueryForm) -> frozenset[int]:
     """The columns of aggregates that may return any of several terms: they say little about which report is meant."""
     if not isinstance(form, a.Select):
         return frozenset()
-    names = {
-        variable.name
+    aggregates = {
+        variable
         for pattern in every_pattern(form.pattern)
         if isinstance(pattern, a.Group)
         for variable, aggregate in pattern.aggregates
         if aggregate.function in _ANY_TERM
     }
-    names |= {
+    names = {
         pattern.variable.name
         for pattern in every_pattern(form.pattern)
-        if isinstance(pattern, a.Extend) and isinstance(pattern.expression, a.Var) and pattern.expression.name in names
+        if isinstance(pattern, a.Extend) and pattern.expression in aggregates
     }
     return frozenset(place for place, name in enumerate(form.variables) if name in names)
 
