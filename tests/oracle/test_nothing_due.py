@@ -52,6 +52,11 @@ def test_the_cause_is_what_was_fed(fed, t0, sentence):
     assert nothing_due(replace(run, fed=tuple(fed)), t0).startswith(sentence)
 
 
+def test_a_window_of_triples_is_told_in_triples():
+    run = right_run(RSPQL, window=(90, 30, "count"), advance=5)
+    assert "the window has 90 triples and slides by 30" in nothing_due(run, 0)
+
+
 @pytest.mark.server
 def test_a_run_over_no_report_ends_with_its_own_code(tmp_path, monkeypatch, command):
     monkeypatch.chdir(tmp_path)
