@@ -229,7 +229,8 @@ class _EveryPair:
         self._contents, self._computed = contents, computed_columns(query.form)
         self._snapshot = snapshot_under(query, semantics)
         self._sends, self._answers = operator(query, semantics), semantics.answers
-        self._left, self._windows = budget, 1
+        self._left = budget
+        self.share(1)
         self._known: dict[tuple[int, int], Counter[Row]] = {}
         self.near: list[int] = []
         """How far (ms) borders were tried, of windows searched in part."""
