@@ -5,6 +5,7 @@ from decimal import MAX_PREC, ROUND_DOWN, ROUND_HALF_EVEN, ROUND_HALF_UP, Contex
 from functools import partial
 
 from streamgauge.formats.canonical import Canonical, parse_term
+from streamgauge.model.phrases import counted
 from streamgauge.model.terms import Term, datatype
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis.models import Case, Fault, Rows, Seen
@@ -26,9 +27,8 @@ def proposals(seen: Seen) -> Iterator[Fault]:
     if digits is None or digits > MAX_DIGITS:
         return
     for how, rounding in _WAYS:
-        part = Part(
-            f"numbers {how} to {digits} digits", f"Computed numbers are {how} to {digits} digits after the point."
-        )
+        precision = f"{how} to {counted(digits, 'digit')}"
+        part = Part(f"numbers {precision}", f"Computed numbers are {precision} after the point.")
         yield Fault(part, partial(_round, digits=digits, rounding=rounding, computed=computed))
 
 
