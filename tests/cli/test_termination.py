@@ -107,7 +107,6 @@ def test_without_the_signal_nothing_changes(restored, error):
 WITHIN_EXEC = """
 import signal
 from streamgauge.cli.main import Termination
-from tests.contention import END_S
 with Termination():
     try:
         exec("signal.raise_signal(signal.SIGTERM)")
