@@ -12,6 +12,7 @@ from streamgauge.engines import live
 from streamgauge.formats.batches import NumberedTerms
 from streamgauge.formats.lines import Advance, decode_answer
 from streamgauge.model.element import StreamElement
+from streamgauge.semantics.jumps import TimeJumpError
 from streamgauge.servers.queries.catalogue import ConflictError
 from streamgauge.servers.queries.limits import QueryLimits
 from streamgauge.servers.queries.registry import Queries
@@ -124,6 +125,20 @@ def test_a_query_whose_answers_are_a_stream_shares_a_session_which_waits_for_rea
                 dialect="rspql",
             )
         )
+    queries.close("over")
+
+
+def test_a_query_that_another_joins_jumps_as_far_as_if_it_was_alone():
+    queries = service(jump=10)
+    first = queries.register(asked(PATTERNS[0]))
+    queries.publish(IN, [element(0)])
+    second = queries.register(asked(PATTERNS[1]))
+    for time in (8_000, 16_000, 24_000):  # 8 closes each
+        queries.publish(IN, [element(time)])
+        assert queries.settle(WAIT)
+    assert second.worker is first.worker
+    with pytest.raises(TimeJumpError):
+        queries.publish(IN, [element(35_000)])
     queries.close("over")
 
 

@@ -215,6 +215,11 @@ class QueryWorker:
         return len(self._groups) == 1 and self._groups[0].size == 1 and not self._groups[0].renewed
 
     @property
+    def _seeing(self) -> list[EvaluationGroup]:
+        """The groups that see what is put next; resumed ones may begin behind it."""
+        return [group for group in self._groups if group.progress.next <= self._put]
+
+    @property
     def _evaluations(self) -> list[SharedEvaluation]:
         return [evaluation for group in self._groups for evaluation in group.evaluations]
 
@@ -231,9 +236,8 @@ class QueryWorker:
             if not items or self._ending:
                 return
             latest = max(latest_time(item) for _, item in items)
-            for group in self._groups:
-                if group.start <= self._put:
-                    group.admit(latest)
+            for group in self._seeing:
+                group.admit(latest)
             self._put += len(items)
             self._waiting.extend(items)
             self.waiting += count_of([item for _, item in items])
@@ -256,7 +260,7 @@ class QueryWorker:
 
     def advance(self, advance: Advance, number: int) -> None:
         """Advance time by the wall clock, with the number of the advance."""
-        for group in [group for group in self._groups if group.start <= self._put]:
+        for group in self._seeing:
             try:
                 group.refuse([advance])
             except TimeJumpError as error:
