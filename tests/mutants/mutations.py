@@ -6,8 +6,6 @@ the mutants are tried here. Left alone is what decides no verdict:
 - annotations, type aliases, decorators and docstrings;
 - texts for people, that is string literals with a space in them, also where one is a constant or an argument;
 - assertions: ``assert`` statements and the ``strict`` of ``zip``;
-- how many values a cache remembers (``maxsize``);
-- a flag that is ``False`` and would become ``None``, as only its truth is asked;
 - the arguments of ``isinstance``, and defaults that are calls or functions, of parameters and of fields.
 """
 
@@ -22,7 +20,6 @@ from mutmut.mutation.mutators import mutation_operators
 
 from tests.mutants.mutant import Mutant, lines_of
 
-_ARGUMENTS: Final = ("strict", "maxsize")
 _PLAIN_DEFAULTS: Final = (cst.Name, cst.BaseNumber, cst.BaseString)
 
 
@@ -101,7 +98,7 @@ class _Changes(cst.CSTVisitor):
             for kind, operator in mutation_operators
             if isinstance(node, kind)
             for new in operator(node)
-            if not _drops(node, new) and not _stays_false(node, new)
+            if not _drops(node, new)
         ]
         return True
 
@@ -126,7 +123,7 @@ def _is_left_alone(node: cst.CSTNode) -> bool:
             return _is_text(node)
         case cst.Call(func=cst.Name(value="isinstance")):
             return True
-        case cst.Arg(keyword=cst.Name(value=name)) if name in _ARGUMENTS:
+        case cst.Arg(keyword=cst.Name(value="strict")):
             return True
         case cst.Param(default=default) if default is not None:
             return not isinstance(default, _PLAIN_DEFAULTS)
@@ -166,35 +163,13 @@ def _is_type(name: str) -> bool:
 
 
 def _drops(old: cst.CSTNode, new: cst.CSTNode) -> bool:
-    """Whether a call is mutated in an argument that is left alone, or in a text for people only."""
+    """Whether a call is mutated in its ``strict`` or in a text for people only."""
     return isinstance(old, cst.Call) and isinstance(new, cst.Call) and set(_kept(old)) != set(_kept(new))
 
 
 def _kept(call: cst.Call) -> Iterator[cst.CSTNode]:
     """The arguments that are left alone."""
     for arg in call.args:
-        is_named = arg.keyword is not None and arg.keyword.value in _ARGUMENTS
-        if is_named or (isinstance(arg.value, cst.BaseString) and _is_text(arg.value)):
+        is_strict = arg.keyword is not None and arg.keyword.value == "strict"
+        if is_strict or (isinstance(arg.value, cst.BaseString) and _is_text(arg.value)):
             yield arg.value
-
-
-def _stays_false(old: cst.CSTNode, new: cst.CSTNode) -> bool:
-    """Whether ``None`` takes the place of ``False``."""
-    before, after = _values(old), _values(new)
-    same = len(before) == len(after)
-    return same and any(_is(one, "False") and _is(other, "None") for one, other in zip(before, after, strict=True))
-
-
-def _values(node: cst.CSTNode) -> list[cst.BaseExpression | None]:
-    """What is assigned, or the arguments of a call."""
-    match node:
-        case cst.Call():
-            return [arg.value for arg in node.args]
-        case cst.Assign() | cst.AnnAssign():
-            return [node.value]
-        case _:
-            return []
-
-
-def _is(node: cst.BaseExpression | None, name: str) -> bool:
-    return isinstance(node, cst.Name) and node.value == name

@@ -21,7 +21,6 @@ from streamgauge.servers.broker.sqlite import SqliteJournal
 from streamgauge.sources import SourceError, open_sink
 from streamgauge.sources.contract import parse_address
 from streamgauge.sources.mqtt import MqttSource, MqttSourceOptions
-from tests.contention import END_S
 from tests.servers.broker.process import free_port, until
 from tests.servers.broker.served import serving
 from tests.servers.broker.world import broker, select
@@ -249,7 +248,7 @@ def test_a_bridge_whose_sink_does_not_answer_ends_in_time():
                 carried.send_signal(signal.SIGTERM)
                 begin = time.monotonic()
                 _, said = carried.communicate(timeout=60)
-                assert time.monotonic() - begin < END_S
+                assert time.monotonic() - begin < 5
         assert carried.returncode == 143
         assert "1 notification not delivered, the next bridge sends it again: not accepted yet" in said
         assert made.channel("people").acknowledged == {"me": 0}
