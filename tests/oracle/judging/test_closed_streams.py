@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.semantics import R2S, Semantics
+from streamgauge.model.semantics import R2S, Origin, Semantics
 from streamgauge.model.verdict import Verdict
 from streamgauge.oracle.expected.reports import Definition, definition
 from streamgauge.oracle.judging.oracle import JudgingRules, check
@@ -82,6 +82,26 @@ def in_any_order(verdict: Verdict) -> Verdict:
 
 def kind_of(text: str) -> str:
     return "boolean" if text.startswith("ASK") else "solutions"
+
+
+class CountingDefinition(Definition):
+    """The definition over a stream, which counts how often its terms are read."""
+
+    count = 0
+
+    def objects(self, query, class_of):
+        self.count += 1
+        return super().objects(query, class_of)
+
+
+@pytest.mark.parametrize(("text", "count"), [(QUERIES[0], 1), ("SELECT (SUM(?v) AS ?n) { ?s <urn:p> ?v }", 0)])
+def test_terms_are_read_once_for_every_t0_and_never_for_a_query_that_computes(text, count):
+    query = ContinuousQuery(parse_sparql(text), (StreamWindow(STREAM, Window(10, 5)),))
+    semantics = replace(RSPQL, origin=Origin.SEARCH, time_unit=1)
+    answer = Answer(query.form.variables, (('"9"^^<http://www.w3.org/2001/XMLSchema#integer>',) * 2,)[: len(text) < 50])
+    expect = CountingDefinition(stream("0: a p 3. | 12: b p 4."))
+    check(run_of(query, semantics, text, 0, [answer, answer]), expect, 0, JudgingRules())
+    assert expect.count == count
 
 
 @pytest.mark.parametrize("value", ["'x'@en", "12345678901234567890"])

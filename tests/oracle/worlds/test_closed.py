@@ -33,8 +33,8 @@ def test_a_content_is_closed_unless_a_comparison_of_its_kinds_is_open(comparison
     legality = ReportLegality(lambda _: (content,), query, RSPQL)
     assert legality.is_closed(DueReport(0, ())) is closed
     terms = [triple[2] for triple in content[0].triples]
-    assert ClosedTerms(query).hold(terms) is closed
-    assert ClosedTerms(query).hold({literal_class(literal): literal for literal in terms}.values()) is closed
+    assert ClosedTerms(query).hold(lambda: terms) is closed
+    assert ClosedTerms(query).hold({literal_class(literal): literal for literal in terms}.values) is closed
 
 
 def test_literals_are_of_a_class_by_kind_and_by_whether_they_leave_something_open():

@@ -62,7 +62,7 @@ def by_changes(run: Run, changes: ExpectChanges, rows: RowScores, rules: Judging
         windows = _units(reports, answers, names, Beside(nets, nets_received), due_time(run), rules.witnesses)
         scored = Scored.of(names, map(JudgedWindow, windows), rules.max_delay)
         # Only where an answer is not the evaluator's own may another legal one be meant.
-        return rows(t0) if scored.totals.wrong and rows.is_open else scored
+        return rows(t0) if scored.totals.wrong and rows.is_open() else scored
 
     return score
 

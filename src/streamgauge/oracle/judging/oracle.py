@@ -3,7 +3,7 @@
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
+from functools import cache, partial
 from typing import Final, NamedTuple, Self, TypeAlias
 
 from streamgauge.formats.windows import gathered_windows
@@ -249,6 +249,8 @@ class RowScores:
     def __init__(self, run: Run, expect: Expect, rules: JudgingRules) -> None:
         self._run, self._expect, self._rules = run, expect, rules
         self._known: tuple[int, tuple[str, ...], list[Unit]] | None = None
+        self.is_open = cache(partial(is_open, run.header.query, expect))
+        """Whether other answers than the evaluator's may be legal; the stream's terms are read once for every t0."""
 
     def __call__(self, t0: int) -> Scored:
         """The scores under one t0 (ms)."""
@@ -260,27 +262,27 @@ class RowScores:
         )
         return Scored.of(names, judged, self._rules.max_delay)
 
-    @property
-    def is_open(self) -> bool:
-        """Whether another answer than the evaluator's may be legal."""
-        return is_open(self._run.header.query, self._expect)
-
     def units(self, t0: int) -> list[Unit]:
         """Due reports aligned with answers; the last t0's are cached, because gracious mode asks again."""
         return self._matched(t0)[1]
 
     def _matched(self, t0: int) -> tuple[tuple[str, ...], list[Unit]]:
         if self._known is None or self._known[0] != t0:
-            self._known = (t0, *matched(self._run, self._expect, t0, self._rules))
+            self._known = (t0, *matched(self._run, self._expect, t0, self._rules, self.is_open))
         return self._known[1:]
 
 
 def matched(
-    run: Run, expect: Expect, t0: int, rules: JudgingRules = JudgingRules()
+    run: Run,
+    expect: Expect,
+    t0: int,
+    rules: JudgingRules = JudgingRules(),
+    open_: Callable[[], bool] | None = None,
 ) -> tuple[tuple[str, ...], list[Unit]]:
     """The columns of the expected rows, and due reports and answers aligned at minimal cost.
 
-    The evaluator's own answers are compared first; other legal answers are computed only if one differs.
+    The evaluator's own answers are compared first; other legal answers are computed only if one differs, and something
+    is open (``is_open``, which ``open_`` may have asked before).
     """
     header = run.header
     query, semantics = header.query, header.semantics
@@ -291,7 +293,7 @@ def matched(
     answers = answers if both else list(whole(answers))
     plain = Alignment(expected, answers, query, semantics, exact_datatypes=rules.exact_datatypes)
     units = plain.units()
-    if not all(map(is_right, units)) and is_open(query, expect):
+    if not all(map(is_right, units)) and (open_ or partial(is_open, query, expect))():
         # Prepared when a content is first asked for, which not every run does.
         looking = cache(lambda: expect.look(query, semantics, t0))
         legality = ReportLegality(lambda due: looking()(due), query, semantics, exact_datatypes=rules.exact_datatypes)
@@ -302,7 +304,7 @@ def matched(
 
 def is_open(query: ContinuousQuery, expect: Expect) -> bool:
     """Whether anything in the query and its streams gives some report several legal answers."""
-    return may_be_open(query.form) and not ClosedTerms(query).hold(expect.objects(query, literal_class))
+    return may_be_open(query.form) and not ClosedTerms(query).hold(partial(expect.objects, query, literal_class))
 
 
 def compared_order(header: RunHeader) -> tuple[tuple[int, bool], ...]:

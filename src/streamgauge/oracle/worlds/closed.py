@@ -3,7 +3,7 @@
 All contents of a stream are closed if its terms are, as no content has others.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import combinations_with_replacement
 
 from streamgauge.model import algebra as a
@@ -25,7 +25,7 @@ def may_be_open(form: a.QueryForm) -> bool:
 
 
 class ClosedTerms:
-    """Tells of which terms as objects a query has one legal answer, whatever else they are in."""
+    """Tells whether a query has one legal answer over any triples with given objects."""
 
     def __init__(self, query: ContinuousQuery) -> None:
         named = (*constants(query.form), *(triple[2] for triple in query.static))
@@ -33,16 +33,11 @@ class ClosedTerms:
         self._equality, self._compares = compares(query.form)
         self._kinds = set(_kinds(named)) if self._compares else set()
 
-    @property
-    def possible(self) -> bool:
-        """Whether there are such terms at all."""
-        return self._by_term
-
-    def hold(self, objects: Iterable[Term]) -> bool:
-        """Whether only one answer is legal over triples with these objects."""
+    def hold(self, objects: Callable[[], Iterable[Term]]) -> bool:
+        """Whether only one answer is legal over triples with these objects, which are read only if that may be so."""
         if not self._by_term:
             return False
-        distinct = dict.fromkeys(objects)
+        distinct = dict.fromkeys(objects())
         return all(map(is_plain, distinct)) and not (self._compares and self._may_fail(distinct))
 
     def _may_fail(self, terms: Iterable[Term]) -> bool:

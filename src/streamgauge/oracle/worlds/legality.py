@@ -2,12 +2,13 @@
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 from streamgauge.model import algebra as a
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport
 from streamgauge.model.semantics import Counting, Semantics
-from streamgauge.model.terms import Row
+from streamgauge.model.terms import Row, Term
 from streamgauge.oracle.worlds.algebra import PossibleRow, answers
 from streamgauge.oracle.worlds.blank_nodes import has_blanks, readings
 from streamgauge.oracle.worlds.closed import ClosedTerms
@@ -97,10 +98,12 @@ class ReportLegality:
     def is_closed(self, due_report: DueReport) -> bool:
         """Whether nothing in the query and the content is open, so that only the evaluator's own answer is legal."""
         if due_report not in self._closed:
-            self._closed[due_report] = self._closed_terms.possible and self._closed_terms.hold(
-                triple[2] for view in self._contents(due_report) for arrival in view for triple in arrival.triples
-            )
+            self._closed[due_report] = self._closed_terms.hold(partial(self._objects, due_report))
         return self._closed[due_report]
+
+    def _objects(self, due_report: DueReport) -> Iterator[Term]:
+        contents = self._contents(due_report)
+        return (triple[2] for content in contents for arrival in content for triple in arrival.triples)
 
     def is_certain(self, due_report: DueReport) -> bool:
         """Whether only one answer is legal, decided by evaluating all possible rows."""

@@ -20,8 +20,9 @@ def load() -> dict[str, Proposals]:
 
 def by_kind(seen: Seen) -> dict[str, tuple[Fault | Slip | Sway, ...]]:
     """All faults worth trying on a run, by kind."""
-    return {kind: tuple(_of(kind, part) for part in propose(seen)) for kind, propose in load().items()}
+    return {kind: tuple(_in_family(kind, part) for part in propose(seen)) for kind, propose in load().items()}
 
 
-def _of(kind: str, part: Fault | Slip | Sway) -> Fault | Slip | Sway:
+def _in_family(kind: str, part: Fault | Slip | Sway) -> Fault | Slip | Sway:
+    """The part; a fault without a family is in that of its kind."""
     return replace(part, family=kind) if isinstance(part, Fault) and not part.family else part

@@ -22,7 +22,8 @@ def proposals(seen: Seen) -> Iterator[Fault]:
         return
     part = Part("answers named by the window's start", "Every answer names the start of its window, not its close.")
     yield Fault(part, partial(_naming, name=_start))
-    for offset, later in zip(_offsets(case, named), ("after", "before"), strict=False):
+    for offset in _offsets(case, named):
+        later = "after" if offset > 0 else "before"
         sentence = f"Every answer names an instant {abs(offset):,} ms {later} the close of its window."
         part = Part(f"instants {offset:+,} ms", sentence)
         yield Fault(part, partial(_naming, name=partial(_moved, offset=offset)))
