@@ -350,7 +350,7 @@ def taken(batch: pa.RecordBatch, terms: list[Term]) -> list[Taken]:
     """The elements and advances of a batch, whose new terms are appended to ``terms``. LineError."""
     terms.extend(batch.column("terms").flatten().to_pylist())
     streams = batch.column("stream")
-    if streams.null_count:
+    if streams.null_count:  # without nulls there is no need of pyarrow.compute, which takes 0.06 s to load
         streams = streams.drop_null()
     columns = (streams, batch.column("added").flatten(), batch.column("removed").flatten())
     # Numpy would read a negative number as an index from the end.
