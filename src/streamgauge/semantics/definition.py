@@ -26,7 +26,6 @@ SIGN: Final = "±"
 """The sign column under ``Istream and Dstream``; not a name of a SPARQL variable."""
 CAME: Final = '"+"'
 WENT: Final = '"-"'
-SIGNS: Final = ((CAME,), (WENT,))
 
 
 def streamed(

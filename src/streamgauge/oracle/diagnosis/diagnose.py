@@ -223,10 +223,9 @@ class _Tried:
             if pair[0].family != pair[1].family
         ]
         results = [result for result in (*(result for result, _ in ranked), *pairs) if result is not None]
-        least = min((result.distance for result in results), default=0)
         # One only, the first of the equally near ones: single faults come before pairs, the simpler before the less
         # simple.
-        return [result for result in results if result.distance == least][:1]
+        return sorted(results, key=lambda result: result.distance)[:1]
 
     def _near(self, faults: tuple[Fault, ...]) -> SearchResult | None:
         """The nearest case of these faults over all t0; counts as a step of the search."""

@@ -282,7 +282,7 @@ def _advance(task: FittingTask, i: int, layers: list[dict[tuple[int, Carry], _St
 
 def _onward(task: FittingTask, i: int, j: int, carry: Carry) -> Iterator[_Onward]:
     if i == len(task.reports):
-        yield from _after_the_end(task, j, carry)
+        yield from _after_the_end(task, j)
         return
     options = task.emissions(i, carry) if task.emissions else ((0, carry, task.reports[i]),)
     for cost, carried, report in options:
@@ -300,8 +300,8 @@ def _onward(task: FittingTask, i: int, j: int, carry: Carry) -> Iterator[_Onward
                     yield (i + di, j + dj, carried if di else carry), cost + 1 if di else 1, slip, place
 
 
-def _after_the_end(task: FittingTask, j: int, carry: Carry) -> Iterator[_Onward]:
-    """Surplus answers after the last report."""
+def _after_the_end(task: FittingTask, j: int) -> Iterator[_Onward]:
+    """Surplus answers after the last report, where what was carried has no more effect."""
     if not task.reports or j >= task.recorded.count:
         return
     end = len(task.reports)
@@ -310,7 +310,7 @@ def _after_the_end(task: FittingTask, j: int, carry: Carry) -> Iterator[_Onward]
         for di, dj in slip.moves(place):
             # Only slips that use no report, as none is left.
             if di == 0 and j + dj <= task.recorded.count:
-                yield (end, j + dj, carry), 1, slip, place
+                yield (end, j + dj, None), 1, slip, place
 
 
 def _walk(state: State, layers: list[dict[tuple[int, Carry], _Step]]) -> list[tuple[State, _Step]]:

@@ -230,7 +230,6 @@ class _EveryPair:
         self._snapshot = snapshot_under(query, semantics)
         self._sends, self._answers = operator(query, semantics), semantics.answers
         self._left = budget
-        self.share(1)
         self._known: dict[tuple[int, int], Counter[Row]] = {}
         self.near: list[int] = []
         """How far (ms) borders were tried, of windows searched in part."""
@@ -238,12 +237,12 @@ class _EveryPair:
 
     def share(self, windows: int) -> None:
         """Spread the budget (triples) evenly over this many windows; what one leaves goes to the next ones."""
-        self._windows = max(1, windows)
+        self._windows = windows
 
     def fit(self, view: View, received: Sequence[Row], previous: View | None) -> BorderFit | None:
         """The best borders; ``None`` if the budget does not allow even the declared ones."""
         before = Counter[Row]() if previous is None else self.bag(previous)
-        share = self._left // max(1, self._windows)
+        share = self._left // self._windows
         self._windows -= 1
         size = self._contents.size(view)
         if self._left < size + CONTENT_COST:

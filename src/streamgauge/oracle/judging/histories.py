@@ -26,7 +26,7 @@ from streamgauge.oracle.worlds.intervals import OpenError
 from streamgauge.oracle.worlds.legality import Opinion, ReportLegality
 from streamgauge.oracle.worlds.membership import Overlap
 from streamgauge.oracle.worlds.openings import sent_texts
-from streamgauge.semantics.definition import SIGNS, difference
+from streamgauge.semantics.definition import difference
 
 Bag: TypeAlias = Counter[Row]
 Part: TypeAlias = list[Bag]
@@ -145,7 +145,7 @@ class Histories:
 
     def _bare(self, row: Row) -> Row:
         """A row without its sign."""
-        return row[:-1] if self._r2s is R2S.CHANGES and row[-1:] in SIGNS else row
+        return row[:-1] if self._r2s is R2S.CHANGES else row
 
     def _canonical(self, report: SentDifference, previous: SentDifference | None) -> Bag:
         """The received rows with each number in the form in which the legal answers (now or before) write it."""

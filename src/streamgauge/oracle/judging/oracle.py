@@ -64,8 +64,8 @@ class Scored:
     variables: tuple[str, ...]
     windows: Sequence[WindowVerdict]
     totals: Totals
-    retyped: tuple[str, ...] = ()
-    unknown: str = ""
+    retyped: tuple[str, ...]
+    unknown: str
 
     @classmethod
     def of(cls, variables: tuple[str, ...], judged: Iterable[JudgedWindow], max_delay: float | None) -> Self:

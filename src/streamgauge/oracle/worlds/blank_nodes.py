@@ -198,7 +198,7 @@ def _isomorphism(
         return {others[colour][0]: blanks[0] for colour, blanks in classes.items()}
     colour = min(open_classes, key=lambda colour: len(classes[colour]))
     # The same mark on both sides, so that the marked nodes are taken for each other.
-    mark = palette.number(("chosen", colour))
+    mark = palette.number(None)
     first = expected.refined({**wanted, classes[colour][0]: mark}, palette)[-1]
     for candidate in others[colour]:
         palette.choices -= 1

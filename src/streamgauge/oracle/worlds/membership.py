@@ -9,8 +9,9 @@ independent. A row with a single move is moved immediately; then the row with th
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Final, TypeAlias
 
 from streamgauge.model import algebra as a
@@ -52,6 +53,8 @@ Moves: TypeAlias = list[tuple[Row | None, Condition]]
 
 WaitingRow: TypeAlias = tuple[PossibleRow, dict[Row, Condition]]
 """A possible row, and the received rows that it may be, with the conditions."""
+
+_Among: TypeAlias = Callable[[OpenTerm], OpenTerm]
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +315,9 @@ class PossibleAnswers:
         token = CURRENT.set(self.openings)
         try:
             read = {variable for row in self.rows for variable in row.condition}
-            rows = [PossibleRow(*case, row.keys) for row in self.rows for case in self._texts(row, sent, read)]
+            # One object for each choice, by which its rows are known to be of one decision.
+            among: _Among = cache(lambda choice: choice.among(sent))
+            rows = [PossibleRow(*case, row.keys) for row in self.rows for case in self._texts(row, among, read)]
             if self._cut is not None:
                 return [self._bags(rows)]
             shared = {row.terms for row in rows if row.condition}
@@ -323,7 +328,7 @@ class PossibleAnswers:
         finally:
             CURRENT.reset(token)
 
-    def _texts(self, row: PossibleRow, sent: SentTexts, read: Collection[Variable]) -> Iterator[tuple[Row, Condition]]:
+    def _texts(self, row: PossibleRow, among: _Among, read: Collection[Variable]) -> Iterator[tuple[Row, Condition]]:
         """A row with every combination of options of its open terms, with the conditions.
 
         Choices that conditions read keep all their options; others are reduced to those that matter (``among``).
@@ -334,7 +339,7 @@ class PossibleAnswers:
             if choice is None:
                 cases = [((*terms, self._legal(term)), condition) for terms, condition in cases]
                 continue
-            listed = choice if choice in read else self._among(choice, sent)
+            listed = choice if choice in read else among(choice)
             cases = [
                 ((*terms, _as_term(option)), case)
                 for terms, condition in cases
@@ -343,9 +348,6 @@ class PossibleAnswers:
             ]
             limit(len(cases), (condition for _, condition in cases))
         yield from cases
-
-    def _among(self, choice: OpenTerm, sent: SentTexts) -> OpenTerm:
-        return self.openings.named((choice, id(sent)), lambda: choice.among(sent))
 
     def _bags(self, rows: Sequence[PossibleRow]) -> list[Counter[Row]]:
         """All bags of these rows over all worlds."""
