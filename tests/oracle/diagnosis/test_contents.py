@@ -90,6 +90,24 @@ def test_cases_under_which_no_element_is_late_share_the_contents_of_a_stream() -
     assert simulator.contents(case, due)[0] is simulator.contents(other, due)[0]
 
 
+def test_cases_with_other_late_elements_or_arrivals_have_contents_of_their_own() -> None:
+    """The last element, at 4 s, comes after one at 12 s, which makes the report at 10 s due without a bound."""
+    elements = [replace(item, time=time) for item, time in zip(stream_of([3, 3, 3]), (0, 12_000, 4_000), strict=True)]
+    stream = Stream(elements)
+    simulator = Simulator(QUERY, stream)
+
+    def held(lateness: int, tick: Tick) -> tuple[list[Triple], int]:
+        case = Case(QUERY, replace(SEMANTICS, lateness=lateness, tick=tick), stream, 20_000, 0)
+        due = next(due for due in simulator.candidates(case) if due.instant == 10_000)
+        return [item for _, item in flat(simulator.contents(case, due)[0].inside)], simulator.seen(case, 10_000)
+
+    first, last = ([triple(number) for number in numbers] for numbers in (range(3), range(6, 9)))
+    assert held(0, Tick.BATCH) == (first, 1)
+    assert held(8_000, Tick.BATCH) == ([*first, *last], 2)
+    assert held(8_000, Tick.TUPLE) == ([*first, *last], 6)
+    assert held(0, Tick.TUPLE) == (first, 3)
+
+
 def test_contents_of_streams_that_were_not_used_lately_are_let_go() -> None:
     simulator = Simulator(QUERY, Stream(stream_of([2, 2])))
     contents = []

@@ -52,3 +52,9 @@ def test_what_comes_just_before_an_open_border_is_before_it():
 def test_what_was_not_handed_over_is_left_out():
     _, arrived = by_arrival(run(Borders.CLOSED, (0.2, 2000.0)), STREAM)
     assert [element.sequence for element in arrived] == [0, 1]
+
+
+def test_where_nothing_was_handed_over_time_stays_at_the_start():
+    empty = replace(run(Borders.CLOSED, ()), fed=())
+    wall, arrived = by_arrival(empty, STREAM)
+    assert (wall.header.advanced_to, arrived) == (0, ())
