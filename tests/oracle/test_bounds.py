@@ -58,7 +58,5 @@ def test_pages_name_the_bounds_that_a_reader_meets(page, module, name, words):
     assert words.format(BOUNDS[module][name]) in (DOCS / f"{page}.md").read_text("utf-8")
 
 
-def test_gracious_mode_says_how_many_million_triples_it_takes():
-    page = (DOCS / "judging.md").read_text("utf-8")
-    assert "over at most 20 million triples" in page
-    assert "more than 3 million triples in all windows" in page
+def test_gracious_mode_says_how_many_triples_it_takes():
+    assert "over at most 20 million triples" in (DOCS / "judging.md").read_text("utf-8")
