@@ -1,4 +1,4 @@
-"""What a search evaluates of each model, and at which t0: cases with too many reports, or another number, are skipped."""
+"""What a search evaluates of each model, and at which t0: cases with too many reports, or too few, are skipped."""
 
 from dataclasses import replace
 from typing import Any

@@ -196,7 +196,18 @@ def test_casts(kind: int, operand: str, result: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["'x'", "a", "'1e5'^^integer", "'x'^^integer", "'1_0'^^integer", "'1/2'^^decimal", "'1.5'^^integer", "true"]
+    "text",
+    [
+        *("'x'", "a", "'1e5'^^integer", "'x'^^integer", "'1_0'^^integer", "'1/2'^^decimal", "'1.5'^^integer", "true"),
+        *("'1_0'^^decimal", "'1_0'^^double", "'1/2'^^float", "'1e1'^^decimal", "'1E1'^^decimal", "'1e'^^decimal"),
+        *(
+            "'\N{ARABIC-INDIC DIGIT ONE}'^^decimal",
+            "'1\N{FULLWIDTH DIGIT TWO}'^^double",
+            "'300'^^byte",
+            "'INF'^^decimal",
+        ),
+        *("'nan'^^double", "'inf'^^float", "''^^decimal", "'1e'^^double", "'x'^^double", "'1'^^boolean", "'1'"),
+    ],
 )
 def test_what_is_no_number(text: str) -> None:
     assert intervals.read(term(text)) is None
