@@ -48,6 +48,12 @@ def test_reports_after_the_last_element_may_be_missing_or_go_on(answers, declare
     assert apart(run, elements(TEXT), True) == open_end
 
 
+def test_the_report_at_the_time_of_the_last_element_is_not_missing():
+    text = "5: s p 1. | 15: s p 2. | 25: s p 3. | 30: s p 4."
+    run = replace(recording(text, QUERY, advance=40), answers=answering("s 1 | s 2").answers)
+    assert apart(run, elements(text), True) == 1
+
+
 def test_nothing_is_missing_from_a_recording_without_elements():
     run = answering("")
     assert Search(run, (), True).comes_out(Search(run, (), True).base)

@@ -55,6 +55,11 @@ def test_rows_that_are_not_ordered_come_anywhere() -> None:
     assert verdict(every, "c 2 ; d 'x' ; b 1 ; e 1.0 ; a 3").judgement is Judgement.WRONG
 
 
+def test_the_order_of_a_subquery_is_not_that_of_the_answer() -> None:
+    judged = verdict(f"SELECT ?s ?v {{ {{ {ORDERED} ?v }} }}", "a 3 ; b 1 ; e 1.0 ; c 2")
+    assert (judged.judgement, judged.tolerance) == (Judgement.RIGHT, "terms compared exactly")
+
+
 def test_a_cut_is_in_order_too() -> None:
     cut = ORDERED + "?v LIMIT 3"
     assert verdict(cut, "e 1.0 ; b 1 ; c 2").judgement is Judgement.RIGHT

@@ -12,6 +12,7 @@ it, and only blocks that may contain the best pair are evaluated.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from typing import Final, TypeAlias
 
 import numpy as np
@@ -88,7 +89,7 @@ class BestPair:
     rows: int
 
 
-_Rank: TypeAlias = tuple[float, int, int, int, int]
+_Rank: TypeAlias = tuple[float, ...]
 """(F1 negated, total shift, shift of the start, start, end): the least is the best."""
 
 
@@ -109,8 +110,7 @@ class _Search:
     def __init__(self, grid: BorderGrid, common: Quadrants, rows: Quadrants, received: int) -> None:
         self._grid, self._common, self._rows, self._received = grid, common, rows, received
         self.best: BestPair | None = None
-        # Worse than any pair, whose F1 negated is at most 0.
-        self._rank: _Rank = (1.0, 0, 0, 0, 0)
+        self._rank: _Rank = (inf,)  # worse than any pair
 
     def blocks(self) -> Iterator[tuple[Numbers, Numbers]]:
         """The blocks (places of starts, of ends) that may contain a better pair than the best so far, by rank."""

@@ -64,9 +64,11 @@ def _compared(one: Term | None, two: Term | None) -> int | None:
 
 def _ordered_pattern(form: a.QueryForm) -> a.OrderBy | None:
     pattern = form.pattern
-    while isinstance(pattern, a.Slice | a.Distinct | a.Reduced | a.Project):
+    while isinstance(pattern, a.Slice | a.Distinct | a.Reduced):
         pattern = pattern.pattern
-    return pattern if isinstance(pattern, a.OrderBy) and isinstance(form, a.Select) else None
+    # A second projection is that of a subquery, whose order is not the answer's (SPARQL 18.2: ToMultiSet).
+    inner = pattern.pattern if isinstance(pattern, a.Project) else pattern
+    return inner if isinstance(inner, a.OrderBy) and isinstance(form, a.Select) else None
 
 
 def is_ordered(form: a.QueryForm) -> bool:
