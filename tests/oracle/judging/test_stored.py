@@ -8,7 +8,7 @@ import pytest
 from streamgauge.formats.manifest import Manifest
 from streamgauge.formats.places import RemotePlace, RemotePlaceError
 from streamgauge.formats.stream import write
-from streamgauge.model.semantics import R2S, Report, Tick
+from streamgauge.model.semantics import R2S, Due, Report, Tick
 from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected.reports import definition
 from streamgauge.oracle.judging import judge, tables
@@ -89,6 +89,13 @@ def test_of_what_spark_judges_by_changes_the_definition_tries_no_table(judged, t
         judged.asked.clear()
         in_tables(right_run(semantics, text=TEXT), table, Means(object, in_tasks=2))
         assert judged.evaluators == evaluators
+
+
+def test_a_query_that_the_definition_refuses_is_unknown_with_the_reason(judged, table):
+    late = replace(RUN, header=replace(RUN.header, semantics=replace(RSPQL, due=Due.LAST, lateness=1)))
+    verdict = judge_stored(late, lambda: late, table, Means(lambda: None))
+    assert (verdict.judgement, judged.asked) == (Judgement.UNKNOWN, [])
+    assert "late" in verdict.reason
 
 
 def test_the_evaluator_is_chosen_once(table):
