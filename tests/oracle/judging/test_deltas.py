@@ -222,3 +222,26 @@ def test_no_more_rows_are_witnesses_than_asked_for():
         run, by_changes(run, changes_of(elements), RowScores(run, definition(elements), rules), rules), 0, rules
     ).windows
     assert (len(window.missing), len(window.surplus)) == (2, 2)
+
+
+@pytest.mark.parametrize("wrong", [False, True])
+@pytest.mark.parametrize("open_", [False, True])
+def test_rows_are_compared_only_where_an_answer_differs_and_several_are_legal(wrong, open_):
+    elements = stream("0: a v 1. | 3: b v 2.")
+    query = ContinuousQuery(parse_sparql("SELECT ?s { ?s <urn:v> ?v }"), (StreamWindow(STREAM, Window(5, 5)),))
+    answers = right_answers(query, CHANGE, elements, 5, named=True)[wrong:]
+    run = Run(RunHeader("e", query, "", "rspql", CHANGE, 5, 0), tuple(answers), (Fed(0, 0, 0, 0, 1),))
+    asked: list[int] = []
+
+    class Rows:
+        def __call__(self, t0):
+            asked.append(t0)
+            return "of the rows"
+
+        def is_open(self):
+            return open_
+
+    scored = by_changes(run, changes_of(elements), Rows(), JudgingRules())(0)
+    assert asked == [0] * (wrong and open_)
+    assert (scored == "of the rows") is (wrong and open_)
+    assert asked or bool(scored.totals.wrong) is wrong
