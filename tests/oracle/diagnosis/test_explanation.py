@@ -151,3 +151,95 @@ def test_a_slip_that_uses_a_report_costs_beside_the_sway_there():
     result = fit(FittingTask(declared, recorded("aycdef"), (wrong,), None, emissions, None, 1))
     assert told(result) == ([[(1, 1, (1, 1))]], 1)
     assert (result.path[-1], result.choices) == ((6, 6, None), 1)
+
+
+def taking(answers, grain, sparql="SELECT ?s { ?s <urn:p> ?v }"):
+    """Recorded answers, each an instant (or none) and the names of its rows."""
+    run = recording("1: s p 1.", sparql)
+    said = [Answer(("s",), tuple(row for name in names for row in rows(name)), instant=at) for at, names in answers]
+    return Recorded(replace(run, answers=tuple(said)), ("s",), grain)
+
+
+def report(names, at=10):
+    return ModelReport(at, tuple(row for name in names for row in rows(name)), DueReport(at, ()))
+
+
+@pytest.mark.parametrize(
+    ("answers", "at", "names", "by_report", "by_row"),
+    [
+        ([(None, "ab"), (None, "c")], 0, "ab", 1, 1),
+        ([(None, "ab"), (None, "c")], 0, "ba", 1, 1),
+        ([(None, "ab"), (None, "c")], 1, "c", 2, 2),
+        ([(None, "ab"), (None, "c")], 1, "a", None, None),
+        ([(None, "ab")], 1, "ab", None, None),
+        ([(None, "a")], 0, "aa", None, None),
+        ([(10, "a")], 0, "a", 1, 1),
+        ([(11, "a")], 0, "a", None, None),
+        # Of several rows, one answer each.
+        ([(None, "a"), (None, "b"), (None, "c")], 0, "ab", None, 2),
+        ([(None, "a"), (None, "b"), (None, "c")], 0, "ba", None, 2),
+        ([(None, "a"), (None, "b"), (None, "c")], 1, "bc", None, 3),
+        ([(None, "a"), (None, "b")], 0, "abc", None, None),
+        ([(None, "a"), (None, "bc")], 0, "ab", None, None),
+        ([(None, "a"), (None, "bc")], 0, "abc", None, 2),
+        ([(None, "a"), (None, ""), (None, "b")], 0, "ab", None, None),
+        ([(10, "a"), (11, "b")], 0, "ab", None, None),
+        ([(10, "a"), (10, "b")], 0, "ab", None, 2),
+        # A report without rows is one answer without any.
+        ([(None, ""), (None, "a")], 0, "", 1, 1),
+        ([(None, "a")], 0, "", None, None),
+        ([(11, "")], 0, "", None, 1),
+        ([], 0, "", None, None),
+    ],
+)
+def test_the_answers_that_give_a_report(answers, at, names, by_report, by_row):
+    whole = taking(answers, Grain.REPORT)
+    assert whole.take(report(names), at) == by_report
+    single = whole.under(Grain.ROW)
+    assert single.take(report(names), at) == by_row
+    assert (whole.by_row, single.by_row, single.under(Grain.REPORT).by_row) == (False, True, False)
+    assert whole.under(Grain.REPORT) is whole
+    assert (single.count, single.bag, single.answers) == (whole.count, whole.bag, whole.answers)
+
+
+def test_answers_are_in_the_order_of_their_instants_where_all_have_one():
+    assert [taking([(20, "a"), (10, "b"), (30, "c")], Grain.REPORT).instant(at) for at in range(3)] == [10, 20, 30]
+    mixed = taking([(20, "a"), (None, "b"), (10, "c")], Grain.REPORT)
+    assert [mixed.rows(at) for at in range(3)] == [rows("a"), rows("b"), rows("c")]
+    assert mixed.bag == {rows(name)[0]: 1 for name in "abc"}
+
+
+def literal(value, kind="decimal"):
+    return f'"{value}"^^<http://www.w3.org/2001/XMLSchema#{kind}>'
+
+
+@pytest.mark.parametrize(
+    ("sparql", "expected", "actual", "same"),
+    [
+        ("SELECT ?s { ?s <urn:p> ?v }", [literal(2)], [literal("2.0")], False),
+        ("SELECT (SUM(?v) AS ?s) { ?s <urn:p> ?v }", [literal(2)], [literal("2.0")], True),
+        ("SELECT (SUM(?v) AS ?s) { ?s <urn:p> ?v }", [literal(2)], [literal(3)], False),
+        ("SELECT (SUM(?v) AS ?s) { ?s <urn:p> ?v }", [literal(2)], [literal("2.0", "double"), literal(2)], False),
+        ("SELECT ?s { ?s <urn:p> ?v }", ["_:a", "_:b"], ["_:b", "_:c"], True),
+        ("SELECT ?s { ?s <urn:p> ?v }", ["_:a", "_:b"], ["_:c", "<urn:a>"], False),
+        ("SELECT ?s { ?s <urn:p> ?v }", ["<urn:a>", "<urn:b>"], ["<urn:b>", "<urn:a>"], True),
+        ("SELECT ?s { ?s <urn:p> ?v }", ["<urn:a>", "<urn:a>"], ["<urn:b>", "<urn:a>"], False),
+    ],
+)
+def test_bags_are_the_same_by_value_and_whatever_their_blank_nodes_are_named(sparql, expected, actual, same):
+    held = taking([], Grain.REPORT, sparql)
+    one, other = (tuple((cell,) for cell in cells) for cells in (expected, actual))
+    assert held.same(one, other) is same
+    assert held.same(one, other) is same  # remembered
+    if same:
+        assert held.fingerprint(one) == held.fingerprint(other)
+
+
+def test_prints_tell_bags_apart_but_for_numbers_and_blank_nodes():
+    held = taking([(None, "ab"), (None, "ba"), (None, "a")], Grain.REPORT)
+    assert held.fingerprints == {held.fingerprint((*rows("a"), *rows("b"))): 2, held.fingerprint(rows("a")): 1}
+    assert held.fingerprint(rows("a") * 2) != held.fingerprint(rows("a"))
+    assert held.fingerprint((("_:x",),)) == held.fingerprint((("_:y",),)) != held.fingerprint(rows("a"))
+    summed = taking([], Grain.REPORT, "SELECT (SUM(?v) AS ?s) { ?s <urn:p> ?v }")
+    assert summed.fingerprint(((literal(1),),)) == summed.fingerprint(((literal(7),),))
+    assert held.fingerprint(((literal(1),),)) != held.fingerprint(((literal(7),),))
