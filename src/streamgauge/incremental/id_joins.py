@@ -238,8 +238,8 @@ class IdGraph:
 
     def __init__(self, ids: TermIds, flat: Ids, conditions: IdConditions) -> None:
         self._ids, self._conditions = ids, conditions
-        self._columns = (flat[0::3], flat[1::3], flat[2::3])
-        self.size = len(self._columns[0])
+        self._triples = RelationTriples((flat[0::3], flat[1::3], flat[2::3]), conditions)
+        self.size = len(flat) // 3
         self._sides: dict[TripleRelation, TripleSpans] = {}
 
     def table(self) -> IdTable:
@@ -259,12 +259,12 @@ class IdGraph:
         """The distinct triples of a relation, built once per look."""
         side = self._sides.get(relation)
         if side is None:
-            places = matching(self._columns, relation, tests, self._conditions)
+            places = self._triples.places(relation, tests)
             columns, none = stored(relation), np.zeros(len(places), np.int64)
             side = self._sides[relation] = TripleSpans(len(columns))
             side.number(len(self._ids))
             # One look without a past: all spans are born at 0 and never end, so repeated triples merge into one span.
-            side.enter([self._columns[at][places] for at in columns], none, none, none)
+            side.enter([self._triples.columns[at][places] for at in columns], none, none, none)
         return side
 
 
@@ -273,19 +273,32 @@ def stored(relation: TripleRelation) -> tuple[int, ...]:
     return relation.columns or (0,)
 
 
-def matching(
-    columns: Sequence[Ids], relation: TripleRelation, tests: Sequence[tuple[int, Test]], conditions: IdConditions
-) -> Places:
-    """The positions of a relation's triples in columns of subjects, predicates and objects."""
-    places = np.arange(len(columns[0]))
-    # The predicate first: it is nearly always constant and removes most.
-    for at in (1, 0, 2):
-        constant = relation.constants[at]
-        if constant is not None:
-            places = places[columns[at][places] == conditions.ids.known(constant)]
-    for at, first in enumerate(relation.equal):
-        if first != at:
-            places = places[columns[at][places] == columns[first][places]]
-    for at, holds in tests:
-        places = places[conditions.kept(holds, columns[at][places])]
-    return places
+class RelationTriples:
+    """The triples of relations in columns of subjects, predicates and objects."""
+
+    def __init__(self, columns: Sequence[Ids], conditions: IdConditions) -> None:
+        self.columns, self._conditions = columns, conditions
+        self._known: dict[tuple[Term | None, ...], Places] = {}
+
+    def places(self, relation: TripleRelation, tests: Sequence[tuple[int, Test]]) -> Places:
+        """The positions of a relation's triples; relations with the same constants are searched once."""
+        columns = self.columns
+        places = self._known.get(relation.constants)
+        if places is None:
+            places = self._known[relation.constants] = self._equal(relation.constants)
+        for at, first in enumerate(relation.equal):
+            if first != at:
+                places = places[columns[at][places] == columns[first][places]]
+        for at, holds in tests:
+            places = places[self._conditions.kept(holds, columns[at][places])]
+        return places
+
+    def _equal(self, constants: Sequence[Term | None]) -> Places:
+        """The positions of triples with these constants."""
+        places = np.arange(len(self.columns[0]))
+        # The predicate first: it is nearly always constant and removes most.
+        for at in (1, 0, 2):
+            constant = constants[at]
+            if constant is not None:
+                places = places[self.columns[at][places] == self._conditions.ids.known(constant)]
+        return places

@@ -7,7 +7,7 @@ from typing import Final
 import numpy as np
 
 from streamgauge.incremental.crossovers import BY_NUMBERS, SPARSE
-from streamgauge.incremental.id_joins import IdConditions, matching
+from streamgauge.incremental.id_joins import IdConditions, RelationTriples
 from streamgauge.incremental.list_joins import relation_tests
 from streamgauge.incremental.operators import Bag, add, add_all
 from streamgauge.incremental.plan import BgpRequest, plan
@@ -216,8 +216,9 @@ class WindowColumns:
 
     def _enter_triples(self, triples: IdTriples, births: Places, limits: Places) -> None:
         columns = (triples.ids[0::3], triples.ids[1::3], triples.ids[2::3])
+        related = RelationTriples(columns, self._conditions)
         for relation, tests in self._relations.items():
-            places = matching(columns, relation, tests, self._conditions)
+            places = related.places(relation, tests)
             cells, spans = [columns[at][places] for at in relation.columns], self._spans[relation]
             spans.forget_before(self.horizon)
             spans.number(len(self._conditions.ids))
