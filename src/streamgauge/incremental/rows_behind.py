@@ -5,6 +5,7 @@ that key. With LIMIT 2 over the numbers 9, 8, 8, 8, 3, 3, 1 in descending order,
 those of 3 and 1 wait in a bag each.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable
 from typing import Any, TypeAlias
 
@@ -34,13 +35,15 @@ class RowsBehind:
 
     def add(self, keys: Iterable[Any], moves: Iterable[tuple[Row, int]]) -> None:
         """Add a change, given the first key of each row; what it removes has been added."""
-        rows, is_first = self._rows, not self._rows
+        if not self._rows:
+            self._fill(keys, moves)
+            return
+        rows = self._rows
         for key, (row, count) in zip(keys, moves, strict=True):
             waiting = rows.get(key)
             if waiting is None:
                 rows[key] = row, count
-                if not is_first:
-                    self._keys.add(key)
+                self._keys.add(key)
                 continue
             if isinstance(waiting, tuple):
                 waiting = rows[key] = dict((waiting,))
@@ -48,9 +51,15 @@ class RowsBehind:
             if not waiting:
                 del rows[key]
                 self._keys.remove(key)
-        if is_first:
-            # Sorting all keys at once is much cheaper than inserting them one by one.
-            self._keys = SortedList(rows)
+
+    def _fill(self, keys: Iterable[Any], rows: Iterable[tuple[Row, int]]) -> None:
+        """Add rows, all different, where there are none."""
+        bags: defaultdict[Any, Bag] = defaultdict(dict)
+        for key, (row, count) in zip(keys, rows, strict=True):
+            bags[key][row] = count
+        self._rows = {key: bag if len(bag) > 1 else bag.popitem() for key, bag in bags.items()}
+        # Sorting all keys at once is much cheaper than inserting them one by one.
+        self._keys = SortedList(bags)
 
     def take(self, count: int) -> tuple[Any, Bag]:
         """Remove the rows of the first keys, at least ``count`` or all, and return the last key and the rows."""
