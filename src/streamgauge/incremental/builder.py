@@ -30,6 +30,7 @@ from streamgauge.incremental.operators import (
 )
 from streamgauge.incremental.paths import START, GraphNodes, PathSolutions, Reachability
 from streamgauge.incremental.plan import BgpRequest, counted, disconnected, firm, pushable, semijoined, stars, witnessed
+from streamgauge.incremental.pushdown import decided_by_right, pushed
 from streamgauge.incremental.rewrite import (
     HIDDEN,
     Normaliser,
@@ -47,7 +48,7 @@ from streamgauge.incremental.rewrite import (
 from streamgauge.incremental.row_joins import Domain, JoinRows, Merge
 from streamgauge.incremental.slices import ranked_rows
 from streamgauge.model import algebra as al
-from streamgauge.query.traversal import conjuncts, expression_parts, nullable, reads_patterns
+from streamgauge.query.traversal import below_filters, conjuncts, expression_parts, nullable, reads_patterns
 from streamgauge.sparql.expression import VOLATILE
 from streamgauge.sparql.paths import at_terms
 
@@ -83,8 +84,8 @@ class Builder:
         match pattern:
             case al.BGP() | al.Graph() | al.Values() | al.Join():
                 return self._join(operands(pattern), (), needed)
-            case al.Filter(condition=condition, pattern=inner):
-                return self._filter(condition, inner, needed)
+            case al.Filter():
+                return self._filter(*below_filters(pattern), needed)
             case al.LeftJoin():
                 return self._optional(pattern, needed)
             case al.Minus(left=left, right=right):
@@ -275,15 +276,13 @@ class Builder:
             )
         return operator
 
-    def _filter(self, condition: al.Expression, inner: al.Pattern, needed: Needed) -> Operator:
-        parts = list(conjuncts(condition))
-        while isinstance(inner, al.Filter):
-            parts += conjuncts(inner.condition)
-            inner = inner.pattern
+    def _filter(self, inner: al.Pattern, parts: list[al.Expression], needed: Needed) -> Operator:
         if isinstance(inner, al.BGP | al.Graph | al.Values | al.Join):
             return self._join(operands(inner), parts, needed)
         if isinstance(inner, al.Group) and self.common is not None and self.domain is None:
             return self._kept(self._common_group(inner, self.common, parts), parts)
+        if self.domain is None:
+            inner, parts = pushed(parts, inner)
         rest = parts if self.domain is not None else [part for part in parts if not matching.misses(part, inner)]
         needed, absent = needed.union(*map(reads, rest)), len(rest) < len(parts)
         built = self._optional(inner, needed, absent) if isinstance(inner, al.LeftJoin) else self.build(inner, needed)
@@ -340,6 +339,7 @@ class Builder:
 
     def _optional(self, pattern: al.LeftJoin, needed: Needed, absent: bool = False) -> Operator:
         """OPTIONAL; if the right side must be ``absent``, only the left rows without a match."""
+        pattern = decided_by_right(pattern) if self.domain is None else pattern
         condition = pattern.condition
         read = reads(condition) if condition is not None else frozenset[str]()
         both = needed | read | (scope(pattern.left) & scope(pattern.right))

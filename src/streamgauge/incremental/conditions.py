@@ -47,7 +47,7 @@ def is_fast(condition: Expression) -> bool:
         return False
     if condition.operator in ("&&", "||", "!"):
         return all(map(is_fast, condition.arguments))
-    comparison = condition.operator in ("=", "!=", "<", ">", "<=", ">=")
+    comparison = condition.operator in ("=", "!=", "<", ">", "<=", ">=", "IN")
     return comparison and bool(expression_variables(condition)) and all(map(_countable, condition.arguments))
 
 

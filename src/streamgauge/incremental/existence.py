@@ -14,7 +14,7 @@ from streamgauge.incremental.rewrite import Names, reads, scope
 from streamgauge.incremental.row_joins import FALSE, TRUE, Domain, Merge, has_value
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row
-from streamgauge.query.traversal import bound, conjuncts, reads_patterns
+from streamgauge.query.traversal import below_filters, bound, conjunction, conjuncts, reads_patterns
 
 
 def late_condition(pattern: al.Pattern, outer: Names) -> tuple[al.Pattern, al.Expression | None]:
@@ -22,10 +22,7 @@ def late_condition(pattern: al.Pattern, outer: Names) -> tuple[al.Pattern, al.Ex
 
     They are the second result, tested on the merged rows, which have the values that SPARQL substitutes.
     """
-    parts, inner = list[al.Expression](), pattern
-    while isinstance(inner, al.Filter):
-        parts += conjuncts(inner.condition)
-        inner = inner.pattern
+    inner, parts = below_filters(pattern)
     # A condition inside EXISTS sees outer variables by substitution (SPARQL 1.1, 18.6), so a variable that the inner
     # pattern does not bind cannot be tested below the join.
     own = bound(inner)
@@ -37,7 +34,7 @@ def late_condition(pattern: al.Pattern, outer: Names) -> tuple[al.Pattern, al.Ex
     for part in parts:
         if part not in late:
             inner = al.Filter(part, inner)
-    return inner, late[0] if len(late) == 1 else al.Call("&&", tuple(late))
+    return inner, conjunction(late)
 
 
 def misses(condition: al.Expression, pattern: al.Pattern) -> bool:

@@ -18,7 +18,7 @@ from streamgauge.incremental.conditions import is_fast, variables_of
 from streamgauge.model import algebra as al
 from streamgauge.model.algebra import BGP, Call, Expression, Node, TriplePattern, Var, expression_variables, nodes_of
 from streamgauge.model.terms import RDF_TYPE, Term, Triple
-from streamgauge.query.traversal import conjuncts, reads_patterns
+from streamgauge.query.traversal import below_filters, reads_patterns
 
 
 @dataclass(frozen=True, slots=True)
@@ -269,12 +269,7 @@ def witnessed(pattern: al.Pattern) -> al.Pattern:
     join has n rows per note, of which all but one give the same ?s. With ``FILTER EXISTS { ?o :in ?r ; :note
     ?n }`` there are n rows. Parts are ``stars``, because joins by subject have few rows per key.
     """
-    block, conditions = pattern, list[Expression]()
-    if isinstance(block, al.Project):
-        block = block.pattern
-    while isinstance(block, al.Filter):
-        conditions += conjuncts(block.condition)
-        block = block.pattern
+    block, conditions = below_filters(pattern.pattern if isinstance(pattern, al.Project) else pattern)
     if not isinstance(block, BGP) or not isinstance(pattern, al.Project) or any(map(reads_patterns, conditions)):
         return pattern
     kept, parted = _witnesses(stars(block), frozenset(pattern.variables), conditions)

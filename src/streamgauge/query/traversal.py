@@ -1,6 +1,6 @@
 """Traversals of the algebra: the parts of a pattern or expression, and copies with parts replaced."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import Any, Final, TypeAlias, TypeVar, cast, get_args
 
@@ -309,6 +309,22 @@ def conjuncts(condition: al.Expression) -> tuple[al.Expression, ...]:
     if isinstance(condition, al.Call) and condition.operator == "&&":
         return tuple(part for argument in condition.arguments for part in conjuncts(argument))
     return (condition,)
+
+
+def below_filters(pattern: al.Pattern) -> tuple[al.Pattern, list[al.Expression]]:
+    """The pattern below the FILTERs at its top, and their conjuncts."""
+    conditions = list[al.Expression]()
+    while isinstance(pattern, al.Filter):
+        conditions += conjuncts(pattern.condition)
+        pattern = pattern.pattern
+    return pattern, conditions
+
+
+def conjunction(conditions: Sequence[al.Expression]) -> al.Expression | None:
+    """The condition that holds where all do; ``None`` without conditions."""
+    if len(conditions) < 2:
+        return conditions[0] if conditions else None
+    return al.Call("&&", tuple(conditions))
 
 
 def reads_patterns(expression: al.Expression) -> bool:

@@ -19,7 +19,7 @@ from streamgauge.incremental.rewrite import Normaliser, leaf, operands
 from streamgauge.model import algebra as al
 from streamgauge.model.fact import Fact
 from streamgauge.model.terms import Row, Term, Triple
-from streamgauge.query.traversal import bound, conjuncts, every_pattern, reads_patterns, with_pattern
+from streamgauge.query.traversal import below_filters, bound, every_pattern, reads_patterns, with_pattern
 from streamgauge.servers.fragments import SizedCache
 from streamgauge.servers.fragments.annotations import triple_nodes
 from streamgauge.servers.fragments.client import LinkedDataSource
@@ -200,22 +200,12 @@ def _conditions(around: Callable[[al.Pattern], al.Pattern]) -> list[al.Expressio
     mark = al.Values((), ())
     for pattern in every_pattern(around(mark)):
         if isinstance(pattern, al.Filter) and _is_above(pattern, mark):
-            return [condition for condition in _all(pattern) if not reads_patterns(condition)]
+            return [condition for condition in below_filters(pattern)[1] if not reads_patterns(condition)]
     return []
 
 
 def _is_above(pattern: al.Pattern, mark: al.Pattern) -> bool:
-    while isinstance(pattern, al.Filter):
-        pattern = pattern.pattern
-    return pattern is mark
-
-
-def _all(pattern: al.Pattern) -> list[al.Expression]:
-    conditions: list[al.Expression] = []
-    while isinstance(pattern, al.Filter):
-        conditions += conjuncts(pattern.condition)
-        pattern = pattern.pattern
-    return conditions
+    return below_filters(pattern)[0] is mark
 
 
 def _filtered(part: al.Pattern, conditions: Collection[al.Expression]) -> al.Pattern:
