@@ -143,6 +143,8 @@ class SpanJoins:
         at = np.concatenate([move.at for move in moves])
         if len(at) > LARGEST:
             raise LargeJoinError
+        if len(moves) == 1:
+            return moves[0]
         # Each plan gives its solutions in order; the looks of all plans have to be merged.
         order = np.argsort(at, kind="stable")
         columns = zip(*[move.columns for move in moves], strict=True)
