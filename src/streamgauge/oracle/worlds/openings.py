@@ -40,7 +40,6 @@ from streamgauge.oracle.worlds.intervals import (
     own,
     read,
     representable,
-    signs,
 )
 from streamgauge.sparql.values import DECIMAL, FLOAT, INTEGER, INTEGER_RANGES
 
@@ -197,7 +196,7 @@ class Openings:
     # Terms
     def number(self, interval: Interval, name: Hashable = None) -> Term:
         """The literal of a computed number, open unless it is exact; calls with one ``name`` share one open number."""
-        if interval.special is not None or interval.exact:
+        if interval.exact:  # as infinities and NaN are
             return self._exact(interval)
         if name is not None:
             return self.named(name, lambda: self._add(OpenNumber(interval, ARITHMETIC, shared=True)))
@@ -331,13 +330,12 @@ class Openings:
             return number
         literal = read(term)
         assert literal is not None
-        if literal.exact or literal.special is not None:
+        if literal.exact:
             return literal
         return self.named(("literal", term), lambda: OpenNumber(literal, ARITHMETIC, shared=True))
 
     def _beside(self, holds: Callable[[Sign], bool], number: OpenNumber, other: Interval) -> bool:
-        if other.special is not None:
-            return holds(*signs(number.interval, other))
+        # A number: of an infinity and of NaN the intervals decide (``signs``).
         at = other.value
         parts = {
             -1: NumberSpan(number.span.low, at, high_open=True),
