@@ -156,6 +156,15 @@ def test_an_answer_of_no_time_of_the_stream_does_not(instant):
     assert begun_run(Run(header, said, ()), 1_772_352_002_000).header.semantics.t0 == 1_772_352_001_993
 
 
+@pytest.mark.parametrize("lateness", [None, 30])
+def test_a_run_without_elements_begins_after_its_horizon(lateness):
+    query = ContinuousQuery(parse_sparql("SELECT ?s { ?s ?p ?o }"), windows((10, 4)))
+    header = RunHeader("mine", query, "", "rspql", replace(CLOSE, lateness=lateness), 200, 0)
+    result = begun_run(Run(header, (), ()), None).header.semantics
+    assert max(result.t0 + 10, result.since or 0) > 200
+    assert expected((), query, result, 200, result.t0) == ()
+
+
 def test_where_nothing_comes_nothing_is_due():
     held = windows((10, 4))
     for semantics in (CLOSE, replace(CLOSE, lateness=7), YABENCH, PERIODIC):

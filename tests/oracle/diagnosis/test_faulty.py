@@ -1,12 +1,19 @@
-"""The parts of a query that an engine with a fault evaluates apart, and the triples that may matter to it."""
+"""Engines with faults: the parts of a query that they evaluate, the triples that matter, and that they share none."""
+
+from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 
 from streamgauge.model import algebra as al
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
-from streamgauge.oracle.diagnosis.faulty import aggregates, matches_query, relevant, where
+from streamgauge.model.report import DueReport
+from streamgauge.model.semantics import CQL, R2S, Borders, Changes, Counting, Due, EmptyAggregate, Report, Scope, Tick
+from streamgauge.oracle.diagnosis.faulty import Simulator, aggregates, matches_query, relevant, where
+from streamgauge.oracle.diagnosis.models import KEPT, Case, Stream
 from streamgauge.query import parse_sparql
-from tests.notation import STREAM, triples
+from streamgauge.semantics.profiles import RSPQL
+from tests.notation import STREAM, stream, triples
 
 PREFIX = "PREFIX : <urn:> "
 PLAIN = "?s :p ?v"
@@ -74,3 +81,101 @@ def test_a_triple_may_matter_where_its_subject_has_all_that_is_asked_of_it(patte
 def test_every_triple_may_matter_to_a_path():
     assert relevant(query("SELECT ?s { ?s :p+ ?v }"), triples("a p 1. b q 2")) is None
     assert relevant(query("SELECT ?s { ?s ?p ?v . ?v :q/:r ?w }"), triples("a p 1")) is not None
+
+
+TEXT = "0: a p 1. b p 2. | 3: a p 3. | 3: c q 1. | 6: a p 3. c p 1. | 9: b p 4. | 14: a p 1."
+ELEMENTS = stream(TEXT)
+CHANGE, FILLED = frozenset({Report.CONTENT_CHANGE}), frozenset({Report.WINDOW_CLOSE, Report.NON_EMPTY})
+
+
+def later(_case: Case, due: DueReport) -> DueReport:
+    return replace(due, views=tuple(replace(view, first=view.first + 3) for view in due.views))
+
+
+def plain_case() -> Case:
+    asked = query("SELECT ?s ?v { ?s :p ?v }")
+    return Case(asked, replace(RSPQL, r2s_able=frozenset(CQL)), Stream(ELEMENTS), 20, 0)
+
+
+def asking(text: str) -> Callable[[Case], Case]:
+    return lambda case: case.asking(query(text))
+
+
+def over(*windows: Window) -> Callable[[Case], Case]:
+    return lambda case: case.asking(
+        replace(case.query, windows=tuple(StreamWindow(STREAM, window) for window in windows))
+    )
+
+
+COUNTED = "SELECT (COUNT(*) AS ?n) { ?s :q ?v }"
+VARIED: dict[str, Callable[[Case], Case]] = {
+    "as declared": lambda case: case,
+    "t0": lambda case: replace(case, t0=2),
+    "horizon": lambda case: replace(case, advanced_to=11),
+    "stream": lambda case: case.on(Stream(ELEMENTS[1:])),
+    "window": over(Window(10, 5)),
+    "two windows": over(Window(5, 5), Window(10, 5)),
+    "count": over(Window(3, 2, "count")),
+    "another query": asking("SELECT ?s ?v { ?s :q ?v }"),
+    "counted": asking(COUNTED),
+    "counted, no row": lambda case: asking(COUNTED)(case).under(empty_aggregate=EmptyAggregate.NO_ROW),
+    "stamped": asking("SELECT ?s (timestamp(?s, :p, ?v) AS ?t) { ?s :p ?v }"),
+    "Istream": lambda case: case.under(r2s=R2S.ISTREAM),
+    "Dstream": lambda case: case.under(r2s=R2S.DSTREAM),
+    "borders": lambda case: case.under(borders=Borders.OPEN_CLOSED),
+    "changes": lambda case: case.under(report=CHANGE, tick=Tick.TUPLE),
+    "batches": lambda case: case.under(report=CHANGE, tick=Tick.BATCH),
+    "arrivals": lambda case: case.under(report=CHANGE, tick=Tick.BATCH, changes=Changes.ARRIVALS, scope=Scope.RANGE),
+    "filled": lambda case: replace(case.under(report=FILLED), advanced_to=40),
+    "silent": lambda case: replace(case.under(notify_empty=False), advanced_to=40),
+    "as sets": lambda case: case.under(answers=Counting.SET),
+    "of bags": lambda case: case.under(content=Counting.BAG, report=CHANGE, tick=Tick.ELEMENT),
+    "last": lambda case: over(Window(10, 5), Window(5, 5))(case.under(due=Due.LAST)),
+    "late ones out": lambda case: case.under(lateness=2),
+    "scoped": lambda case: case.scoped(later),
+    "scoped twice": lambda case: case.scoped(later).scoped(later),
+    "held": lambda case: case.holding(lambda inside, _number: inside[-1:]),
+    "held otherwise": lambda case: case.holding(lambda inside, _number: inside[:1]),
+    "kept": lambda case: replace(case, keeps=StreamWindow(STREAM, Window(5, 5), KEPT)),
+    "gated": lambda case: replace(case, gate=lambda seen: len(seen[-1]) > 2),
+    "answered": lambda case: case.answering(lambda rows: rows[:1]),
+    "ruled": lambda case: replace(case, report_rules=(lambda reports: reports[::2],)),
+}
+"""Engines that differ in one thing, whose reports a single simulator computes."""
+
+
+def told(simulator: Simulator, case: Case) -> list[tuple[int, list[tuple[str | None, ...]]]]:
+    assert [report.rows for report in simulator.reports_lazily(case)] == [
+        report.rows for report in simulator.reports(case)
+    ]
+    return [(report.instant, sorted(report.rows, key=repr)) for report in simulator.reports(case)]
+
+
+@pytest.mark.parametrize("backwards", [False, True])
+def test_cases_that_share_a_simulator_share_no_answer(backwards: bool) -> None:
+    base = plain_case()
+    cases = {name: vary(base) for name, vary in VARIED.items()}
+    alone = {name: told(Simulator(base.query, base.stream), case) for name, case in cases.items()}
+    shared = Simulator(base.query, base.stream)
+    for name, case in reversed(cases.items()) if backwards else cases.items():
+        assert told(shared, case) == alone[name], name
+    for name, case in cases.items():
+        assert told(shared, case) == alone[name], name
+    assert len({repr(rows) for rows in alone.values()}) > 15
+
+
+def test_reports_of_an_engine_by_hand() -> None:
+    a1, a3, b2, b4, c1 = (triples(text)[0] for text in ("a p 1", "a p 3", "b p 2", "b p 4", "c p 1"))
+    base, simulator = plain_case(), Simulator(plain_case().query, plain_case().stream)
+
+    def rows(*held: tuple[str, str, str]) -> list[tuple[str, str]]:
+        return sorted((subject, value) for subject, _, value in held)
+
+    assert told(simulator, base) == [
+        *((5, rows(a1, b2, a3)), (10, rows(a3, c1, b4)), (15, rows(a1)), (20, [])),
+    ]
+    assert told(simulator, VARIED["kept"](base))[:2] == [(5, rows(a1, b2, a3)), (10, rows(a3, c1, b4))]
+    assert told(simulator, VARIED["held"](base)) == [(5, []), (10, rows(b4)), (15, rows(a1)), (20, [])]
+    assert told(simulator, VARIED["scoped"](base)) == [(5, rows(a3)), (10, rows(b4)), (15, rows(a1)), (20, [])]
+    assert told(simulator, VARIED["gated"](base)) == [(5, rows(a1, b2, a3)), (10, rows(a3, c1, b4))]
+    assert told(simulator, VARIED["filled"](base)) == [(5, rows(a1, b2, a3)), (10, rows(a3, c1, b4)), (15, rows(a1))]

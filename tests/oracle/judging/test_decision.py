@@ -121,6 +121,16 @@ def test_a_candidate_that_cannot_be_better_is_not_scored():
         bound = best_possible(several, definition(stream(TEXT)))
         assert bound is not None
         assert bound(1) == (False, 0.0, -surplus)
+    # Two answers at 5, of 1 and 2 rows, may be right; one at 7, of 4 rows, is not: at most 3 of 7 rows are.
+    said = tuple(Answer(("s",), (A,) * count, instant=at) for at, count in ((5, 1), (5, 2), (7, 4)))
+    other = best_possible(replace(run, answers=said), definition(stream(TEXT)))
+    assert other is not None
+    assert other(0) == (False, pytest.approx(0.6), -1)
+    assert other(0)[1] >= 0.6
+    empty = replace(run, answers=(Answer(("s",), (), instant=7), Answer(("s",), (A,), instant=5)))
+    other = best_possible(empty, definition(stream(TEXT)))
+    assert other is not None
+    assert other(0) == (False, pytest.approx(2 / 3), -1)  # an answer without rows weighs one
     unnamed = replace(run, answers=tuple(replace(answer, instant=None) for answer in run.answers))
     assert best_possible(unnamed, definition(stream(TEXT))) is None
     scored: list[int] = []

@@ -208,9 +208,8 @@ def judge(
 def _scope(report: ExpectedReport | None, answer: Answer | None) -> tuple[int | None, int | None, int | None]:
     if report:
         return report.due.start, report.due.end, report.due.instant
-    if answer and answer.scope:
-        return answer.scope[0], answer.scope[1], answer.instant
-    return None, None, answer.instant if answer else None
+    assert answer is not None  # a unit has one of both
+    return *(answer.scope or (None, None)), answer.instant
 
 
 def _delay(report: ExpectedReport | None, answer: Answer | None, due_time: DueTime) -> float | None:

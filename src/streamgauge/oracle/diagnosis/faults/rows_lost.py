@@ -35,7 +35,7 @@ def _lost(place: ExplanationPlace) -> Iterator[Move]:
     # Then a report of which all rows are lost has no answer at all.
     if place.recorded.by_row:
         yield 1, 0
-    while after < place.recorded.count and place.recorded.named(place.report, after):
+    while place.recorded.named(place.report, after):
         rows = Counter(place.recorded.rows(after))
         if not rows <= left:
             return
@@ -49,7 +49,7 @@ def _lost(place: ExplanationPlace) -> Iterator[Move]:
 def _repeated(place: ExplanationPlace) -> Iterator[Move]:
     """The next answers, as far as they contain all rows of the report, no others, and some of them too often."""
     due, got, after = Counter(place.report.rows), Counter[object](), place.j
-    while after < place.recorded.count and place.recorded.named(place.report, after):
+    while place.recorded.named(place.report, after):
         rows = place.recorded.rows(after)
         if not due.keys() >= set(rows) or not rows:
             return
