@@ -86,6 +86,8 @@ def test_the_farthest_jump_of_several_counts_and_a_late_element_begins_none():
         refuse_jumps(windows, RSPQL, None, times, 13)
     with pytest.raises(TimeJumpError, match="time jumps from -90 to 10 ms: 20 reports"):
         refuse_jumps(windows, RSPQL, -90, times, 13)
+    with pytest.raises(TimeJumpError, match="time jumps from 0 to 100 ms"):
+        refuse_jumps(windows, RSPQL, None, [0, 100, 200, 250], 13)  # the first of the farthest ones
 
 
 def test_the_definition_refuses_as_many(monkeypatch):

@@ -4,9 +4,11 @@ from dataclasses import replace
 
 import pytest
 
+from streamgauge.formats.stream import write
 from streamgauge.model.query import ContinuousQuery, StreamWindow, Window
 from streamgauge.model.report import DueReport, View
 from streamgauge.model.semantics import R2S, Counting, EmptyAggregate, Report
+from streamgauge.oracle.expected import reports as reporting
 from streamgauge.oracle.expected.reports import (
     Header,
     all_candidates,
@@ -169,3 +171,28 @@ def test_contents_that_are_remembered_are_those_that_are_asked_for():
         )
         assert [seen(one.due) for one in result] == [new(one.due) for one in result]
         assert seen(report(5, 1, 4)) == new(report(5, 1, 4))
+
+
+def test_contents_are_computed_once_for_whatever_is_asked_of_them(monkeypatch):
+    asked: list[tuple[object, ...]] = []
+    compute = reporting.held
+    monkeypatch.setattr(reporting, "held", lambda *given: asked.append(given[1:]) or compute(*given))
+    held = definition(stream(STREAMED))
+    for semantics in (RSPQL, replace(RSPQL, r2s=R2S.ISTREAM), replace(RSPQL, notify_empty=False, since=7)):
+        for text in (query(), query(COUNTED)):
+            found = held(text, semantics, 15, 0)
+            looked = held.look(text, semantics, 0)
+            assert looked(found[-1].due) is looked(found[-1].due)  # what was computed, not a copy
+    assert len(asked) == 1
+    held(query(), RSPQL, 10, 0)
+    held(query(), RSPQL, 10, 1)
+    held(query(), BAG, 10, 1)
+    held(query(windows=(StreamWindow(STREAM, Window(3, 5)),)), BAG, 10, 1)
+    assert len(asked) == 5
+
+
+def test_a_stream_table_is_read_into_memory(tmp_path):
+    write(stream(STREAMED), tmp_path / "stream.parquet")
+    told, expected_ = definition(tmp_path / "stream.parquet"), definition(stream(STREAMED))
+    assert told(query(), RSPQL, 15, 0) == expected_(query(), RSPQL, 15, 0)
+    assert told(query(), RSPQL, 15, 0)

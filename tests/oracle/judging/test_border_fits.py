@@ -158,6 +158,18 @@ def test_these_queries_are_searched_at_once(sparql):
     assert fast(run, text) is not None
 
 
+@pytest.mark.parametrize("sparql", NUMBERS)
+def test_numbers_of_a_variable_are_searched_at_once(sparql):
+    text = "1: a v 1. | 3: b v 2. | 9: c v 4. | 12: d v 8."
+    run = right_run(RSPQL, text=text, window=(8, 8), advance=16, sparql=sparql)
+    query, semantics = run.header.query, run.header.semantics
+    contents = border_fits.Contents(query, semantics, stream(text), 0)
+    search = border_fits.fast_search(query, semantics, contents, [])
+    due = definition(stream(text))(query, semantics, 16, 0)[0].due
+    fit = search.fit(due.views[0], run.answers[0].added, None)
+    assert (fit.first, fit.last, fit.precision, fit.recall) == (0, 7, 1.0, 1.0)
+
+
 @pytest.mark.parametrize("sparql", OTHERS)
 def test_these_are_asked_between_each_pair(sparql):
     text = "1: a p o1. | 3: b p o2. | 5: c q o1."

@@ -35,6 +35,11 @@ def something(answers):
     return [replace(answer, added=(("<urn:x>",),)) for answer in answers]
 
 
+def gone(answers):
+    """Rows that are removed though they never came."""
+    return [replace(answer, removed=(("<urn:x>",),)) for answer in answers]
+
+
 OTHER = "SELECT ?s { ?s <urn:P> ?o }"
 
 
@@ -44,6 +49,7 @@ OTHER = "SELECT ?s { ?s <urn:P> ?o }"
         (None, "Every one of 2 due reports expected nothing, and every answer was empty: "),
         (nothing, "Every one of 2 due reports expected nothing, and nothing was answered: "),
         (something, "Every one of 2 due reports expected nothing: "),
+        (gone, "Every one of 2 due reports expected nothing: "),
     ],
 )
 def test_what_was_answered_is_said_beside_what_was_expected(tmp_path, answers, head):

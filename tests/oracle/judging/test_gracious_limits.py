@@ -180,6 +180,21 @@ def test_the_declared_borders_are_evaluated_with_the_last_of_the_budget(monkeypa
         assert (result and (result.first, result.last)) == fit
 
 
+def test_all_pairs_are_tried_where_as_many_are_allowed():
+    text = "0: s p o. | 6: t p o. | 10: u p o. | 14: v p o. | 15: w p o. | 19: x p o."
+    run, held = right_run(RSPQL, text=text, window=(10, 10), sparql=NEGATED, advance=20), stream(text)
+    view = RowScores(run, definition(held), JudgingRules()).units(0)[1].report.due.views[0]
+    firsts, lasts = (times.tolist() for times in searching._BorderSearch(run, held, 0, 9)._contents.candidates(view))
+    assert all(type(time) is int for time in (*firsts, *lasts))
+    every = len(firsts) * len(lasts)
+    assert len(firsts) != len(lasts)
+    for number in (every - 1, every, every + 1):
+        plain = searching._BorderSearch(run, held, 0, 9).plain
+        pairs = plain._pairs(view, number)
+        assert bool(plain.near) is (number < every)
+        assert number < every or len(pairs) == sum(first <= last for first in firsts for last in lasts)
+
+
 def test_only_answered_reports_are_counted_where_no_difference_is_sent():
     messages: list[tuple[int, int]] = []
     run = answering(rows([6]))

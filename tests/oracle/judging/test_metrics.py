@@ -4,7 +4,8 @@ import pytest
 
 from streamgauge.model.answer import Answer
 from streamgauge.model.report import DueReport, ExpectedReport, View
-from streamgauge.oracle.judging.metrics import Unit, judge, percentile, ratio, totals
+from streamgauge.model.semantics import Borders, Report, Semantics, Tick
+from streamgauge.oracle.judging.metrics import Trigger, Unit, judge, percentile, ratio, totals, trigger
 from streamgauge.oracle.worlds.membership import Overlap
 
 A, B, C = ("a",), ("b",), ("c",)
@@ -100,3 +101,40 @@ def test_surplus_rows_beside_a_surplus_report_without_rows_are_no_recall():
     surplus = scored(report=None, answer=Answer(("x",), (A,)), both=Overlap(0, (), (A,)))
     hollow = scored(report=None, answer=Answer(("x",), ()), both=Overlap(0, (), ()))
     assert totals([surplus, hollow]) == (0.0, 0.0)
+
+
+CLOSE, CHANGE = frozenset({Report.WINDOW_CLOSE}), frozenset({Report.CONTENT_CHANGE})
+PERIOD, ENDS = frozenset({Report.PERIODIC}), frozenset({Report.EXPIRATION})
+OPEN, RIGHT, BOTH = Borders.CLOSED_OPEN, Borders.OPEN_CLOSED, Borders.CLOSED
+
+
+@pytest.mark.parametrize(
+    ("report", "tick", "borders", "record"),
+    [
+        *((CLOSE, tick, OPEN, Trigger.SAME) for tick in Tick),
+        *((CLOSE, tick, RIGHT, Trigger.LATER) for tick in Tick),
+        *((CLOSE, tick, BOTH, Trigger.LATER) for tick in Tick),
+        (CLOSE | {Report.NON_EMPTY}, Tick.TUPLE, OPEN, Trigger.SAME),
+        (CLOSE | CHANGE, Tick.TUPLE, RIGHT, Trigger.LATER),
+        *((PERIOD, tick, OPEN, Trigger.SAME) for tick in Tick),
+        *((PERIOD, tick, RIGHT, Trigger.LATER) for tick in Tick),
+        (CHANGE, Tick.TIME, OPEN, Trigger.SAME),
+        (CHANGE, Tick.TIME, BOTH, Trigger.LATER),
+        *((CHANGE, Tick.TUPLE, borders, Trigger.ARRIVAL) for borders in Borders),
+        *((CHANGE, Tick.ELEMENT, borders, Trigger.ARRIVAL) for borders in Borders),
+        *((CHANGE, Tick.BATCH, borders, Trigger.LATER) for borders in Borders),
+        *((ENDS, tick, OPEN, Trigger.LATER) for tick in Tick),
+        *((ENDS, tick, RIGHT, Trigger.SAME) for tick in Tick),
+    ],
+)
+def test_the_record_that_makes_a_report_due(report, tick, borders, record):
+    period = 5 if report & (PERIOD | ENDS) else None
+    semantics = Semantics("s", report=report, tick=tick, borders=borders, period=period)
+    assert trigger(DueReport(10, (View(5, 10, 5, 9, 2), View(0, 10, 0, 9, 2))), semantics, [0, 1]) is record
+
+
+@pytest.mark.parametrize(("at_time", "record"), [([0], Trigger.SAME), ([1], Trigger.ARRIVAL), ([], Trigger.ARRIVAL)])
+def test_beside_windows_of_counts_a_close_in_time_waits_for_time(at_time, record):
+    """The first window closes at 10, the other one has closed at 9."""
+    semantics = Semantics("s", report=CLOSE, tick=Tick.TUPLE)
+    assert trigger(REPORT.due, semantics, at_time) is record

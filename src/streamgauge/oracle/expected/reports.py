@@ -179,11 +179,9 @@ class Expect(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    """The contents of the last call, with the arguments that decide them."""
+    """The contents of the last call, up to ``advanced_to`` (ms); ``key`` are the other arguments that decide them."""
 
-    windows: tuple[StreamWindow, ...]
-    semantics: Semantics
-    t0: int
+    key: object
     advanced_to: int
     held: Held
 
@@ -211,15 +209,14 @@ class Definition:
         last = self._of(query, semantics, t0)
         if last is None or last.advanced_to != advanced_to:
             contents = held(self._stream, query, semantics, advanced_to, t0)
-            last = self._last = _Remembered(query.windows, every_instant(semantics), t0, advanced_to, contents)
+            last = self._last = _Remembered(_key(query, semantics, t0), advanced_to, contents)
         return last.held
 
     def _of(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> _Remembered | None:
         """The cached contents, if they are those of this query, semantics and t0."""
         # Contents are most of the cost, and a verdict often asks for them again under another operator.
         last = self._last
-        same = last is not None and (last.t0, last.windows) == (t0, query.windows)
-        return last if same and last is not None and last.semantics == every_instant(semantics) else None
+        return last if last is not None and last.key == _key(query, semantics, t0) else None
 
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
         """The contents of the reports under one t0 (ms)."""
@@ -237,6 +234,10 @@ class Definition:
         """The objects of the query's streams."""
         elements_ = (element for element in self._stream if element.stream in query.streams)
         return {triple[2] for element in elements_ for triple in element.added}
+
+
+def _key(query: ContinuousQuery, semantics: Semantics, t0: int) -> object:
+    return query.windows, every_instant(semantics), t0
 
 
 def every_instant(semantics: Semantics) -> Semantics:
