@@ -42,6 +42,18 @@ def test_the_worked_example():
     assert length.of((jitter,), ExplanationFit(reports, {}, 4, (), 32)) == 5 + 4 * log2(32)
 
 
+def test_one_kind_and_one_choice_need_no_code():
+    only, jitter = fault("only"), Sway(lambda *_: None, lambda *_: Part("", ""))
+    length = DescriptionLength({"one": (only,), "none": ()})
+    assert (length.of_part(only), length.shortest([only]), length.longest([only])) == (0, 0, 0)
+    assert (length.shortest([]), length.longest([])) == (0, 0)
+    two = DescriptionLength({"one": (only, fault("other")), "jitter": (jitter,)})
+    assert (two.of_part(only), two.of_part(jitter), two.of((only, jitter), None)) == (2, 1, 3)
+    # A place costs a bit at least: of one choice as of two.
+    for choices, bits in ((1, 1), (2, 1), (4, 2)):
+        assert two.of((jitter,), ExplanationFit((), {}, 3, (), choices)) == 1 + 3 * bits
+
+
 @pytest.mark.slow
 def test_rows_on_left_borders_lost_are_border_jitter_and_no_random_loss():
     run = right_run(CLOSE, BORDERS, QUERY, (20, 10), 160, named=False)

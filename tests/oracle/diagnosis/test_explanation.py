@@ -204,6 +204,7 @@ def test_the_answers_that_give_a_report(answers, at, names, by_report, by_row):
 
 def test_answers_are_in_the_order_of_their_instants_where_all_have_one():
     assert [taking([(20, "a"), (10, "b"), (30, "c")], Grain.REPORT).instant(at) for at in range(3)] == [10, 20, 30]
+    assert [taking([(1, "a"), (0, "b")], Grain.REPORT).instant(at) for at in range(2)] == [0, 1]
     mixed = taking([(20, "a"), (None, "b"), (10, "c")], Grain.REPORT)
     assert [mixed.rows(at) for at in range(3)] == [rows("a"), rows("b"), rows("c")]
     assert mixed.bag == {rows(name)[0]: 1 for name in "abc"}

@@ -57,6 +57,7 @@ def test_the_report_at_the_time_of_the_last_element_is_not_missing():
 def test_nothing_is_missing_from_a_recording_without_elements():
     run = answering("")
     assert Search(run, (), True).comes_out(Search(run, (), True).base)
+    assert (Search(run, (), True).open_end, Search(run, (), False).open_end) == (0, None)
 
 
 def test_a_search_that_ends_early_still_shows_the_first_report_that_differs():

@@ -221,15 +221,14 @@ class FittingTask:
 
 @dataclass(frozen=True, slots=True)
 class _Step:
-    """How a state is reached: the cost so far, the state before, and the slip with its place."""
+    """How a state is reached: the cost so far, the state before, and the slip with its place, if it is by one."""
 
     cost: int
     back: State | None
-    slip: Slip | None = None
-    place: ExplanationPlace | None = None
+    slipped: tuple[Slip, ExplanationPlace] | None
 
 
-_Onward: TypeAlias = tuple[State, int, Slip | None, ExplanationPlace | None]
+_Onward: TypeAlias = tuple[State, int, tuple[Slip, ExplanationPlace] | None]
 
 
 def fit(task: FittingTask) -> ExplanationFit | None:
@@ -241,7 +240,7 @@ def fit(task: FittingTask) -> ExplanationFit | None:
     # ``_claimed`` refuses explanations with more slips than this; costlier states need not be followed.
     bound = count // 2 + sum(count + task.recorded.count for slip in task.slips if not slip.half)
     layers: list[dict[tuple[int, Carry], _Step]] = [{} for _ in range(count + 1)]
-    layers[0][0, task.start] = _Step(0, None)
+    layers[0][0, task.start] = _Step(0, None, None)
     for i in range(count + 1):
         _advance(task, i, layers, bound)
     ends = [
@@ -270,12 +269,12 @@ def _advance(task: FittingTask, i: int, layers: list[dict[tuple[int, Carry], _St
     pending = sorted(layers[i], key=lambda key: key[0])
     for j, carry in pending:
         here = layers[i][j, carry]
-        for state, cost, slip, place in _onward(task, i, j, carry):
+        for state, cost, slipped in _onward(task, i, j, carry):
             ahead, after, carried = state
             known = layers[ahead].get((after, carried))
             if here.cost + cost > bound or (known is not None and known.cost <= here.cost + cost):
                 continue
-            layers[ahead][after, carried] = _Step(here.cost + cost, (i, j, carry), slip, place)
+            layers[ahead][after, carried] = _Step(here.cost + cost, (i, j, carry), slipped)
             if ahead == i and known is None:
                 pending.append((after, carried))
 
@@ -287,17 +286,17 @@ def _onward(task: FittingTask, i: int, j: int, carry: Carry) -> Iterator[_Onward
     options = task.emissions(i, carry) if task.emissions else ((0, carry, task.reports[i]),)
     for cost, carried, report in options:
         if report is None:
-            yield (i + 1, j, carried), cost, None, None
+            yield (i + 1, j, carried), cost, None
             continue
         after = task.recorded.take(report, j)
         if after is not None:
-            yield (i + 1, after, carried), cost, None, None
+            yield (i + 1, after, carried), cost, None
         place = ExplanationPlace(i, j, report, task.reports, task.recorded)
         for slip in task.slips:
             for di, dj in slip.moves(place):
                 if i + di <= len(task.reports) and j + dj <= task.recorded.count:
                     # A slip that uses no report leaves the carried state and its cost to the report itself.
-                    yield (i + di, j + dj, carried if di else carry), cost + 1 if di else 1, slip, place
+                    yield (i + di, j + dj, carried if di else carry), cost + 1 if di else 1, (slip, place)
 
 
 def _after_the_end(task: FittingTask, j: int) -> Iterator[_Onward]:
@@ -310,7 +309,7 @@ def _after_the_end(task: FittingTask, j: int) -> Iterator[_Onward]:
         for di, dj in slip.moves(place):
             # Only slips that use no report, as none is left.
             if di == 0 and j + dj <= task.recorded.count:
-                yield (end, j + dj, None), 1, slip, place
+                yield (end, j + dj, None), 1, (slip, place)
 
 
 def _walk(state: State, layers: list[dict[tuple[int, Carry], _Step]]) -> list[tuple[State, _Step]]:
@@ -327,9 +326,9 @@ def _claimed(task: FittingTask, path: list[tuple[State, _Step]], cost: int) -> E
     """The fit, or ``None`` if a slip happens in half of the reports or more: then it is a rule, not a slip."""
     slipped: dict[Slip, list[ExplanationPlace]] = {}
     for (i, j, _), step in path:
-        if step.slip is not None and step.place is not None:
-            place = replace(step.place, move=(i - step.place.i, j - step.place.j))
-            slipped.setdefault(step.slip, []).append(place)
+        if step.slipped is not None:
+            slip, place = step.slipped
+            slipped.setdefault(slip, []).append(replace(place, move=(i - place.i, j - place.j)))
     # Slips cost 1 each, so the rest of the cost is that of sways.
     swayed = cost - sum(map(len, slipped.values()))
     reports = max(path[-1][0][0], 1)

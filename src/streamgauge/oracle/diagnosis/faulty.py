@@ -192,12 +192,13 @@ class Simulator:
         """The evaluated instants with the answers over the windows' contents, before R2S."""
         solve = self.solver(case)
         seen: list[Rows] = []
-        matches = self._new_solver(case, matches_query(case.query)) if case.gate else None
+        gated = (case.gate, self._new_solver(case, matches_query(case.query))) if case.gate else None
         for due, contents in self.due(case):
-            if case.gate is not None and matches is not None:
+            if gated:
                 # A gate sees all matches so far, also those of reports that it kept back.
+                gate, matches = gated
                 seen.append(self._answer(matches, contents, due.instant))
-                if not case.gate(seen):
+                if not gate(seen):
                     continue
             yield due, self.answer(case, solve, contents, due.instant)
 

@@ -398,9 +398,10 @@ class NumberSearch:
         # COUNT(*) shows no variable; any term stands for a row.
         self._terms: list[Term | None] = [(*solutions.rows[row], '"*"')[0] for row in solutions.row[order].tolist()]
         values = [1 if self._function == "COUNT" else finite(term) for term in self._terms]
-        if any(value is None for value in values):
+        known = [float(value) for value in values if value is not None]
+        if len(known) < len(values):
             raise NotMonotoneError("values that are not numbers")
-        self._sums = np.concatenate(([0.0], np.cumsum(np.array([float(value or 0) for value in values]))))
+        self._sums = np.concatenate(([0.0], np.cumsum(known)))
 
     def fit(self, view: View, received: Sequence[Row], _previous: View | None) -> BorderFit:
         """The borders of least shift that give the number in the answer, else the declared ones with a score of 0."""
@@ -417,8 +418,8 @@ class NumberSearch:
 
     def _equal(self, grid: BorderGrid, low: Ranks, high: Ranks, received: Sequence[Row]) -> Iterator[tuple[int, int]]:
         """At most ``MAX_EXACT_TRIALS`` pairs whose number is near one of the answer, by ascending shift."""
-        terms = [term for row in received for term in row if finite(term) is not None]
-        targets = [(float(finite(term) or 0), _near(term)) for term in terms]
+        terms = (term for row in received for term in row if term is not None)
+        targets = [(float(value), _near(term)) for term in terms if (value := finite(term)) is not None]
         near: list[tuple[int, int, int, int]] = []
         for start in np.argsort(grid.start_shift, kind="stable").tolist():
             own = int(grid.start_shift[start])
@@ -439,7 +440,7 @@ class NumberSearch:
         """Places of the ends that give, with this start, a number near a target (value, relative tolerance)."""
         size = np.maximum(high - low[start], 0)
         total = np.where(size > 0, self._sums[np.maximum(high, low[start])] - self._sums[low[start]], 0.0)
-        value = size if self._function == "COUNT" else total / np.maximum(size, 1) if self._function == "AVG" else total
+        value = total / np.maximum(size, 1) if self._function == "AVG" else total
         close = np.zeros(len(high), dtype=bool)
         for target, tolerance in targets:
             close |= np.abs(value - target) <= tolerance * np.maximum(np.maximum(np.abs(value), abs(target)), 1e-6)
@@ -457,7 +458,7 @@ def _ranks(spans: Sequence[Span]) -> Ranks:
     return np.array(spans, dtype=np.int64).reshape(-1, 2)
 
 
-def _near(term: Term | None) -> float:
+def _near(term: Term) -> float:
     """The relative tolerance for candidates: twice that of the number's datatype, so that rounding excludes none."""
-    known = read(term or "")
+    known = read(term)
     return 1e-9 if known is None else 2 * float(TOLERANCE.get(known.kind, 0)) + 1e-9

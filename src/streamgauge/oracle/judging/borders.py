@@ -148,7 +148,7 @@ class _Search:
         scores = _f1(common, rows, self._received)
         # A start after its end is not a window.
         scores[self._grid.starts[starts][:, None] > self._grid.ends[ends][None, :]] = -1.0
-        top = float(scores.max(initial=-1.0))
+        top = float(scores.max())
         if -top > self._rank[0]:
             return
         at, to = np.nonzero(scores == top)

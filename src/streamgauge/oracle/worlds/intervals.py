@@ -204,9 +204,11 @@ def close(one: Term | None, other: Term | None) -> bool:
     """
     if one == other:
         return True
-    left, right = read(one or ""), read(other or "")
+    if one is None or other is None:
+        return False
+    left, right = read(one), read(other)
     if left is None or right is None:
-        return one is not None and other is not None and is_form_of(one, other)
+        return is_form_of(one, other)
     if left.special is not None or right.special is not None:
         return repr(left.number) == repr(right.number)
     apart, size = abs(left.value - right.value), max(left.size, right.size)
@@ -219,8 +221,9 @@ def close(one: Term | None, other: Term | None) -> bool:
 
 def finite(term: Term | None) -> Decimal | None:
     """The value of a finite number; ``None`` for any other term."""
-    known = None if term is None else read(term)
-    return None if term is None or known is None or known.special is not None else Decimal(term[1 : term.rindex('"')])
+    if term is None or (known := read(term)) is None or known.special is not None:
+        return None
+    return Decimal(term[1 : term.rindex('"')])
 
 
 def _scale(value: Fraction) -> int | None:
