@@ -51,7 +51,7 @@ class Explained:
     search: Search
     declared: Case
     found: tuple[SearchResult, ...]
-    ended: str = ""
+    ended: str
 
 
 def explained(run: Run, elements: Sequence[StreamElement], progress: Progress = lambda _done, _of: None) -> Explained:

@@ -48,7 +48,7 @@ class SentDifference:
     rows: Bag
     received: tuple[Row, ...]
     as_expected: bool
-    sent: bool = True
+    sent: bool
 
 
 class Histories:
