@@ -116,7 +116,7 @@ def swaying(model, answers, slips=()):
     def emissions(i, carry):
         if carry != i:
             return []
-        return [(0, i + 1, declared[i]), (1, i + 1, other[i]), (1, i + 1, None)]
+        return [(1, i + 1, None), (0, i + 1, declared[i]), (1, i + 1, other[i])]
 
     return told(fit(FittingTask(declared, recorded(answers), slips, None, emissions, 0, 2 * len(model))))
 
