@@ -62,7 +62,7 @@ def _kept(inside: Sequence[Arrival], element: Callable[[Arrival], int], keys: Ke
             holder[key] = number if newest else holder.get(key, number)
     for arrival in inside:
         number = element(arrival)
-        left = tuple(triple for triple in arrival.triples if _holds(keyed[number].get(triple, ()), number, holder))
+        left = tuple(triple for triple in arrival.triples if _holds(keyed[number][triple], number, holder))
         if left:
             yield arrival if len(left) == len(arrival.triples) else replace(arrival, triples=left)
 
