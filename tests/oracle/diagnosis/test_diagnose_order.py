@@ -5,6 +5,7 @@ no word of the table has no effect.
 """
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 
 from streamgauge.model.verdict import Part
 from streamgauge.oracle.diagnosis import diagnose as diagnosing
-from streamgauge.oracle.diagnosis.diagnose import PatienceError, _explained
+from streamgauge.oracle.diagnosis.diagnose import PatienceError, _explained, explained, worked
 from streamgauge.oracle.diagnosis.explanation import ExplanationFit
 from streamgauge.oracle.diagnosis.models import Fault, Slip, Sway
+from tests.notation import rows
+from tests.oracle.diagnosis.faults.recordings import elements, recording
 
 Far = int | Mapping[int, int]
 
@@ -251,3 +254,25 @@ def test_all_steps_are_told_where_nothing_fits(search):
     assert all(done < of for done, of in steps)
     done, of = steps[-1]
     assert done == of - 1
+
+
+@pytest.mark.parametrize(
+    ("answers", "instant", "expected", "recorded", "model"),
+    [
+        # A report is shown beside all answers that the model explains by it.
+        ("s 5 | s 15 | s 35 | s 25 | s 45", 30, "s 25", "s 35 ; s 25", "s 25"),
+        ("s 5 | s 15 | s 25 ; s 35 | s 45", 30, "s 25", "s 25 ; s 35", "s 25"),
+        ("s 5 | s 15 | s 35 | s 45", 30, "s 25", None, "s 25"),
+        ("s 5 | s 15 | s 15 | s 25 | s 35 | s 45", None, None, "s 15", None),
+    ],
+)
+def test_the_first_report_that_differs_is_worked_out(answers, instant, expected, recorded, model):
+    text = " | ".join(f"{time}: s p {time}." for time in (5, 15, 25, 35, 45))
+    run = recording(text, "SELECT ?s ?v { ?s <urn:p> ?v }", advance=50)
+    said = tuple(replace(run.answers[0], added=rows(part)) for part in answers.split("|"))
+    window = worked(explained(replace(run, answers=said), elements(text)))
+    assert window is not None
+    told = (window.expected, window.recorded, window.model)
+    assert told == tuple(None if item is None else rows(item) for item in (expected, recorded, model))
+    scope = None if instant is None else (instant - 10, instant)
+    assert (window.instant, window.scope, window.model_scope) == (instant, scope, scope if model else None)
