@@ -134,6 +134,23 @@ def test_an_aggregate_over_nothing_is_that_of_the_semantics(empty: EmptyAggregat
     assert result.of(DUE, rows("6")).legal
 
 
+@pytest.mark.parametrize("cut", ["", "ORDER BY ?n", "ORDER BY ?n LIMIT 1", "LIMIT 1"])
+@pytest.mark.parametrize(
+    ("pattern", "content"),
+    [
+        # The difference of two rounded floats may be above 0.1 or not; a sample may be 2 or 1.
+        ("?x :p ?v ; :q ?w FILTER(?v - ?w > 0.1)", "a p 50.2f. a q 50.1f"),
+        ("{ SELECT ?x (SAMPLE(?v) AS ?m) { ?x :p ?v } GROUP BY ?x } FILTER(?m > 1)", "a p 1. a p 2"),
+    ],
+)
+def test_whether_anything_matches_and_what_is_counted_are_one_decision(pattern: str, content: str, cut: str) -> None:
+    text = f"SELECT (COUNT(*) AS ?n) {{ {pattern} }} {cut}"
+    result, _ = legality(text, content, replace(RSPQL, empty_aggregate=EmptyAggregate.NO_ROW))
+    assert [result.of(DUE, rows(said)).legal for said in ("1", "", "0", "2")] == [True, True, False, False]
+    plain, _ = legality(text, content)
+    assert [plain.of(DUE, rows(said)).legal for said in ("1", "", "0", "2")] == [True, False, True, False]
+
+
 def held(text: str) -> Sequence[Row]:
     return [(None,)] if text == "-" else rows(text)
 

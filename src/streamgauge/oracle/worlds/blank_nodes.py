@@ -121,7 +121,6 @@ class _Component:
     """Rows connected by blank nodes, with the colours after each round of refinement."""
 
     def __init__(self, rows: list[Row], palette: _Palette) -> None:
-        self.rows = rows
         self.of: dict[Term, list[Row]] = defaultdict(list)
         for row in rows:
             for blank in set(_blanks(row)):

@@ -59,4 +59,4 @@ def _literal(term: Term, kind: str) -> Term:
     # Not by int(): str() raises ValueError for more than 4,300 digits (sys.set_int_max_str_digits).
     whole = f"{value.to_integral_value(ROUND_DOWN):f}"
     lexical = whole if kind == XSD + "integer" else term[1 : term.rindex('"')]
-    return f'"{lexical}"' if kind == XSD + "string" else f'"{lexical}"^^<{kind}>'
+    return f'"{lexical}"^^<{kind}>'
