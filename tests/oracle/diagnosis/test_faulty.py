@@ -179,3 +179,13 @@ def test_reports_of_an_engine_by_hand() -> None:
     assert told(simulator, VARIED["scoped"](base)) == [(5, rows(a3)), (10, rows(b4)), (15, rows(a1)), (20, [])]
     assert told(simulator, VARIED["gated"](base)) == [(5, rows(a1, b2, a3)), (10, rows(a3, c1, b4))]
     assert told(simulator, VARIED["filled"](base)) == [(5, rows(a1, b2, a3)), (10, rows(a3, c1, b4)), (15, rows(a1))]
+
+
+@pytest.mark.parametrize("vary", ["as declared", "filled"])
+def test_the_rows_at_a_report_are_none_where_nothing_is_held_and_something_has_to_be(vary: str) -> None:
+    base = plain_case()
+    case, simulator = VARIED[vary](base), Simulator(base.query, base.stream)
+    at = simulator.rows_at(case)
+    found = {due.instant: at(due) for due in simulator.candidates(replace(case, advanced_to=20))}
+    assert found[20] == (None if vary == "filled" else ())
+    assert [len(found[instant] or ()) for instant in (5, 10, 15)] == [3, 3, 1]

@@ -303,7 +303,7 @@ def _text(value: Value) -> Value | None:
     term = written(decided)
     if openings.open_number(term) is not None:
         raise inexact("an inexact number is used as a term")
-    if decided.kind > 3 or term != written(Value(decided.kind, decided.value)):
+    if decided.kind > DOUBLE or term != written(Value(decided.kind, decided.value)):
         return decided
     texts = number_texts(decided.kind, decided.value)
     if len(texts) == 1:

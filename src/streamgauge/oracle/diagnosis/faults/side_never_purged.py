@@ -23,8 +23,10 @@ def _keep(case: Case, side: Side) -> Case:
 
 
 def _split(pattern: al.Pattern, side: Side) -> al.Pattern:
-    inside = tuple(pattern for pattern in pattern.patterns if pattern in side) if isinstance(pattern, al.BGP) else ()
-    if not isinstance(pattern, al.BGP) or not inside:
+    if not isinstance(pattern, al.BGP):
+        return pattern
+    inside = tuple(triple for triple in pattern.patterns if triple in side)
+    if not inside:
         return pattern
     kept, rest = al.Graph(f"<{KEPT}>", al.BGP(inside)), without(pattern, side)
     return al.Join(kept, rest) if rest.patterns else kept
