@@ -106,6 +106,13 @@ def test_reports_after_the_end_of_the_recording_may_be_missing(open_end, answers
     assert (None if result is None else result.path[-1][0]) == used
 
 
+def test_slips_are_asked_for_up_to_the_last_answer():
+    asked = []
+    more = Slip(lambda place: asked.append(place.j) or [(0, 1)], lambda _places: Part("", ""), half=False)
+    assert told(fit(FittingTask(reports("abc"), recorded("abxc"), (more,), None))) == ([[(2, 2, (0, 1))]], 0)
+    assert max(asked) == 4
+
+
 def swaying(model, answers, slips=()):
     """The fit of an engine that may report ``x`` instead, or nothing, at a cost of 1, if it knows how many there were.
 

@@ -439,7 +439,7 @@ class NumberSearch:
     ) -> Ranks:
         """Places of the ends that give, with this start, a number near a target (value, relative tolerance)."""
         size = np.maximum(high - low[start], 0)
-        total = np.where(size > 0, self._sums[np.maximum(high, low[start])] - self._sums[low[start]], 0.0)
+        total = self._sums[np.maximum(high, low[start])] - self._sums[low[start]]
         value = total / np.maximum(size, 1) if self._function == "AVG" else total
         close = np.zeros(len(high), dtype=bool)
         for target, tolerance in targets:
