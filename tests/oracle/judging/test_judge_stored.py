@@ -33,7 +33,8 @@ class Tables:
         self.refuses: tuple[str, ...] = ()
         monkeypatch.setattr(tables, "judge_tables", self._judged)
 
-    def _judged(self, _session: Any, run: Any, _stream: Any, rules: JudgingRules, _progress: Any, *, gracious: bool):
+    def _judged(self, _session: Any, run: Any, _stream: Any, rules: JudgingRules, progress: Any, *, gracious: bool):
+        progress(1, 1)
         self.asked.append((rules.evaluator, rules.max_delay, rules.exact_datatypes, gracious))
         if rules.evaluator in self.refuses:
             raise tables.NotInTablesError(f"rows that {rules.evaluator} cannot count")
@@ -68,6 +69,13 @@ def test_spark_judges_in_tables_and_small_streams_of_the_definition_do_not(judge
     assert judged.evaluators == ["spark"]
     assert in_tables(RUN, table, Means(object, "definition", in_tasks=2))
     assert judged.evaluators == ["spark", "definition"]
+
+
+def test_half_is_done_when_borders_are_still_sought(judged, table):
+    done: list[tuple[int, int]] = []
+    for gracious in (False, True):
+        in_tables(RUN, table, Means(object, "spark", gracious=gracious, progress=lambda *item: done.append(item)))
+    assert done == [(1, 1), (1, 2)]
 
 
 def test_a_large_stream_is_judged_by_any_evaluator_that_can(judged, table):

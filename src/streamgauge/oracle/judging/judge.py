@@ -149,7 +149,8 @@ def _judge_tables(
         if evaluator != heads.header.evaluator:
             rules = JudgingRules(evaluator, means.max_delay, exact_datatypes=means.exact_datatypes)
             try:
-                return judge_tables(session, heads, stream, rules, means.progress, gracious=means.gracious)
+                progress = _halved(means, second=False)  # Spark tells how far it is in the second half
+                return judge_tables(session, heads, stream, rules, progress, gracious=means.gracious)
             except NotInTablesError as error:
                 refused = error
     raise refused
