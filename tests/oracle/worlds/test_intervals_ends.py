@@ -10,7 +10,6 @@ from streamgauge.oracle.worlds.intervals import (
     DECIMAL,
     DOUBLE,
     FLOAT,
-    HOLDS,
     INTEGER,
     TOLERANCE,
     Interval,
@@ -19,22 +18,10 @@ from streamgauge.oracle.worlds.intervals import (
     arithmetic,
     cast,
     fits,
-    signs,
     unary,
 )
 from tests.notation import term
-
-
-def compared(operator: str, left: Interval, right: Interval) -> tuple[bool, bool]:
-    """Whether a comparison may hold, and whether it has to."""
-    outcomes = {HOLDS[operator](sign) for sign in signs(left, right)}
-    return True in outcomes, False not in outcomes
-
-
-def number(text: str) -> Interval:
-    result = intervals.read(term(text))
-    assert result is not None
-    return result
+from tests.oracle.worlds.test_intervals import compared, number
 
 
 def spanning(low: int, high: int) -> Interval:
