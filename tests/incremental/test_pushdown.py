@@ -61,6 +61,7 @@ ABOVE = {
     "an error in BIND would have no variable": "?o :p ?v BIND(?v * 2 AS ?f) FILTER(?v > 9 || BOUND(?f))",
     "the expression would be there twice": "?o :p ?v BIND(?v * 2 AS ?f) FILTER(?f > 9 || ?f < 2)",
     "it would become large": f"?o :p ?v BIND({' + '.join(['?v'] * MAX_SIZE)} AS ?f) FILTER(?f > 9)",
+    "a long list is charged row by row": "?o :p ?v FILTER(?v IN (1, 2, 3, 4, 5, 6, 7))",
     "the range is cut before it": "{ SELECT ?v { ?o :p ?v } ORDER BY ?v LIMIT 3 } FILTER(?v > 9)",
 }
 

@@ -47,7 +47,9 @@ def is_fast(condition: Expression) -> bool:
         return False
     if condition.operator in ("&&", "||", "!"):
         return all(map(is_fast, condition.arguments))
-    comparison = condition.operator in ("=", "!=", "<", ">", "<=", ">=", "IN")
+    comparison = condition.operator in ("=", "!=", "<", ">", "<=", ">=")
+    # Longer lists are charged row by row, which joins do not.
+    comparison = comparison or (condition.operator == "IN" and size_of(condition) < PARTS)
     return comparison and bool(expression_variables(condition)) and all(map(_countable, condition.arguments))
 
 
