@@ -93,7 +93,7 @@ class LineColumns:
         return ids if (marks[0::3] != _LITERAL).all() and (marks[1::3] == _IRI).all() else None
 
     def _learn(self, terms: Sequence[Term]) -> bool:
-        """Note the marks of new terms; false if one is not canonical, or the stream may not have it."""
+        """Record the marks of new terms; false if one is not canonical, or the stream may not have it."""
         if not are_canonical(terms):
             return False
         try:

@@ -30,7 +30,7 @@ def generated(form: QueryForm, standing: bool = False) -> list[str]:
     requests: list[BgpRequest] = []
 
     def leaf(request: BgpRequest) -> Take:
-        """Note a request; there are no solutions."""
+        """Record a request; there are no solutions."""
         if request.graph is None:
             requests.append(request)
         return dict

@@ -69,7 +69,7 @@ class Cursor:
             self._refuse(f"more than {MAX_WEIGHT} {what}")
 
     def _leave_unanswered(self, what: str, token: Token) -> None:
-        """Note a part of SPARQL that is parsed but not supported; the first one is reported."""
+        """Record a part of SPARQL that is parsed but not supported; the first one is reported."""
         self._unanswered = self._unanswered or UnansweredError(what, self._text, token.start)
 
     def _expect(self, what: str) -> NoReturn:

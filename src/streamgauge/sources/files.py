@@ -142,7 +142,7 @@ class FileSource(ByteSource):
             )
 
     def hold(self, *, apart: bool = True) -> bool:
-        """Note that places must be resumable; a file needs no acknowledgement."""
+        """Record that places must be resumable; a file needs no acknowledgement."""
         self._origin.resumable, self._origin.apart = True, apart
         return False
 

@@ -296,7 +296,7 @@ class KafkaSource(RefusalReport):
                     self._consumer.store_offsets(message=message)
 
     def _trouble(self, error: Any) -> None:
-        """Note an error of the brokers, as librdkafka's callback."""
+        """Record an error of the brokers, as librdkafka's callback."""
         # A single broker may be down without loss: librdkafka reads from the others.
         if error.code() == self._library.KafkaError._ALL_BROKERS_DOWN and self._lost_at is None:
             self._lost_at = monotonic()

@@ -158,7 +158,7 @@ class SentMessages:
             self._look()
 
     def delivered(self, partition: int, offset: int) -> None:
-        """Note the offset of a delivered message."""
+        """Record the offset of a delivered message."""
         self._ends[partition] = max(offset + 1, self._ends.get(partition, 0))
 
     def has(self, message: bytes) -> bool:

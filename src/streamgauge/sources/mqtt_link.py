@@ -87,12 +87,12 @@ class Link:
             raise SourceError(f"{self._address.text}: {self.fault or self.trouble}")
 
     def grant(self) -> None:
-        """Note that the broker granted the requests made after connecting."""
+        """Record that the broker granted the requests made after connecting."""
         self._backoff.reset()
         self._granted.set()
 
     def fail(self, why: str) -> None:
-        """Note a permanent refusal by the broker, and stop reconnecting."""
+        """Record a permanent refusal by the broker, and stop reconnecting."""
         self.fault = why
         self._closing.set()
         self._granted.set()

@@ -113,7 +113,7 @@ class MergedStreams:
                 self._changed.notify_all()
 
     def end(self, place: Place, error: BaseException | None = None) -> None:
-        """Note that a source has ended, or failed with ``error``."""
+        """Record that a source has ended, or failed with ``error``."""
         with self._changed:
             self._waiting.append((place, error))
             self._changed.notify_all()
@@ -194,7 +194,7 @@ class MergedStreams:
         return numbered(item, begin)
 
     def _come_to(self, place: Place, time: int) -> Advance | None:
-        """Note a source's time (ms); returns the advance to the minimum of all, ``None`` while some have none."""
+        """Record a source's time (ms); returns the advance to the minimum of all, ``None`` while some have none."""
         self._times[place] = time
         times = [time for time in self._times.values() if time is not None]
         return Advance(min(times)) if len(times) == len(self._times) else None

@@ -234,7 +234,7 @@ class DurableWatch(Watch[Any]):
         return self._handed(super().gather(limit))
 
     def settle(self) -> None:
-        """Note that the returned answers arrived and need not be returned again."""
+        """Record that the returned answers arrived and need not be returned again."""
         if self.number > self._settled:
             self._settled = self.number
             self._settling = self._settled_now()

@@ -50,16 +50,16 @@ class LineMark:
         self._chunks, self._begun = deque(), self.line + 1
 
     def begin(self) -> None:
-        """Note that the open element, which is not complete, begins with the line ``at``."""
+        """Record that the open element, which is not complete, begins with the line ``at``."""
         self._begun = self.at
 
     def take(self, first: int, lines: bytes) -> None:
-        """Note lines that are read, by the number of the first."""
+        """Record lines that are read, by the number of the first."""
         self.line = first + lines.count(b"\n") - lines.endswith(b"\n")
         self._add(first, len(lines), lines)
 
     def pass_over(self, line: int, size: int) -> None:
-        """Note a line of so many bytes that is refused without being read."""
+        """Record a line of so many bytes that is refused without being read."""
         self.line = line
         self._add(line, size, b"")
 

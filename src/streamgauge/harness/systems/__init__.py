@@ -179,7 +179,7 @@ class SubscriberLoop:
         return asyncio.run_coroutine_threadsafe(work, self._loop).result()
 
     def wake(self) -> None:
-        """Note that a message was received."""
+        """Record that a message was received."""
         with self.received:
             self.received.notify_all()
 

@@ -165,7 +165,7 @@ class Observation:
         return True
 
     def end(self) -> None:
-        """Note the end of the output, and wake all waiting threads."""
+        """Record the end of the output, and wake all waiting threads."""
         self.over = True
         # Twice: a preloaded task waits for two ready messages.
         self.ready.release(2)

@@ -205,11 +205,11 @@ class AnyChange:
         return not self._moved
 
     def came(self, _triples: Sequence[Triple]) -> None:
-        """Note that triples entered."""
+        """Record that triples entered."""
         self._moved = True
 
     def went(self, _triples: Sequence[Triple]) -> None:
-        """Note that triples left."""
+        """Record that triples left."""
         self._moved = True
 
     def settle(self, content: object) -> bool:

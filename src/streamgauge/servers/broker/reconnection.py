@@ -61,7 +61,7 @@ class Reconnection:
     _heard: bool = False
 
     def heard(self) -> None:
-        """Note that data arrived: start the backoff and the patience again."""
+        """Record that data arrived: start the backoff and the patience again."""
         self.backoff.reset()
         self._since, self._heard = None, True
 

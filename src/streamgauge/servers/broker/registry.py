@@ -304,7 +304,7 @@ class Registry:
                 del channel_.log.named[channel]
 
     def _taken(self, by: Subscribed, number: int) -> None:
-        """Note an acknowledgement, which the journal stores with the next publication.
+        """Record an acknowledgement, which the journal stores with the next publication.
 
         Ignored if the channel has been replaced, or the name belongs to another identity by now.
         """

@@ -85,13 +85,13 @@ class Need:
             self._written.append(segment)
 
     def settle(self, processed: int) -> None:
-        """Note that all items up to a number were answered."""
+        """Record that all items up to a number were answered."""
         self.processed = max(self.processed, processed)
         while self._written and self._written[0].end <= self.processed + 1:
             self.take(self._written.popleft().timely or 0)
 
     def take(self, latest: int) -> None:
-        """Note that all elements up to a time (ms) were answered."""
+        """Record that all elements up to a time (ms) were answered."""
         self._latest = latest if self._latest is None else max(self._latest, latest)
         for mark in self._marks:
             # The worked example above: the mark 1000 gets 1003 as its first element; at a time over 1003 + 10 the

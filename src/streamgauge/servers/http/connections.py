@@ -270,7 +270,7 @@ class PatientHttpProtocol(HttpToolsProtocol):
         super()._start_asgi_task(cycle, partial(_while_connected, app))
 
     def on_message_complete(self) -> None:
-        """Note that the request is complete; uvicorn does not know of one that ``prompt`` has answered."""
+        """Record that the request is complete; uvicorn does not know of one that ``prompt`` has answered."""
         self._between = self._line_open = True
         self._head_bytes.progress()
         if self._over_already:

@@ -140,7 +140,7 @@ class HeadBytes:
         self._add(len(name) + len(value) + _FIELD_SYNTAX)
 
     def progress(self) -> None:
-        """Note progress: the head, a piece of the body or the request is complete."""
+        """Record progress: the head, a piece of the body or the request is complete."""
         self._progressed = True
 
     def read(self, size: int) -> None:

@@ -119,7 +119,7 @@ class AnsweredQuery(Protocol):
         """Take an answer, also as a line of JSON; ValueError if it cannot be passed on."""
 
     def over(self, end: End) -> None:
-        """Note that no more answers will come."""
+        """Record that no more answers will come."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -401,7 +401,7 @@ class QueryWorker:
             self._end_all(End(str(error)))
 
     def _note_last(self, evaluation: SharedEvaluation) -> None:
-        """Note the answers of an evaluation before the one with which it ends."""
+        """Record the answers of an evaluation before the one with which it ends."""
         emitted = [one for one in self._emitted if one.evaluation is evaluation]
         if emitted and self._durability is not None:
             self._durability.answered(self._number, emitted, lambda: None)

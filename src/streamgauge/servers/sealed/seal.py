@@ -85,13 +85,13 @@ class RunningSeal:
         return Seal(self.seal.store, self.seal.number + 1, self._records, self._total & _WRAP)
 
     def commit(self, seal: Seal) -> Witness:
-        """Note that a change was committed; returns the new witness."""
+        """Record that a change was committed; returns the new witness."""
         # The running total may exceed 63 bits during a change; from here it is the wrapped one.
         self.seal, self._total = seal, seal.total
         return seal.witness
 
     def roll_back(self) -> None:
-        """Note that a change was rolled back."""
+        """Record that a change was rolled back."""
         self._records, self._total = self.seal.records, self.seal.total
 
 

@@ -72,7 +72,7 @@ class ServerClock:
     _last: int | None = None
 
     def seen(self, shown: ShownTime, sent: int, came: int) -> None:
-        """Note an exchange whose response showed a time; ``sent`` and ``came`` are by our clock, rounded down.
+        """Record an exchange whose response showed a time; ``sent`` and ``came`` are by our clock, rounded down.
 
         An exchange that contradicts the earlier ones means that a clock was set, and replaces them.
         """

@@ -152,7 +152,7 @@ class PollPatience:
     since: int | None = None
 
     def success(self) -> None:
-        """Note that a poll has succeeded."""
+        """Record that a poll has succeeded."""
         self.backoff.reset()
         self.worked, self.since = True, None
 

@@ -99,13 +99,13 @@ class _TreeWalk:
     border: bytes = b""
 
     def follow(self, number: int, key: bytes) -> None:
-        """Note a branch's key, a lower bound of the keys that follow; PageError if it is not above the last key."""
+        """Record a branch's key, a lower bound of the keys that follow; PageError if it is not above the last key."""
         self.border = key[::-1] if self.tree.flags else key
         if self.entries and not self.last < self.border:
             raise PageError(number, "its keys are not in order")
 
     def enter(self, number: int, keys: list[bytes]) -> None:
-        """Note a leaf with these sorted keys; PageError if they do not continue the tree's order."""
+        """Record a leaf with these sorted keys; PageError if they do not continue the tree's order."""
         self.leaves += 1
         if (self.entries and not self.last < keys[0]) or keys[0] < self.border:
             raise PageError(number, "its keys are not in order with those of its neighbours")
