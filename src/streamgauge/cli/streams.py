@@ -23,7 +23,7 @@ class _VisibleStream(io.TextIOWrapper):
         self.exact = _ExactStream(self)
 
     def write(self, text: str) -> int:
-        """Write text with visible control characters and return its length."""
+        """Write text with its control characters made visible; returns the length of ``text``."""
         super().write(visible(text))
         return len(text)
 

@@ -103,12 +103,12 @@ def command(engine: Engine) -> Sequence[str] | None:
 
 
 def option_names(engine: Engine) -> tuple[str, ...]:
-    """The names of the options of its ``start``, besides query, semantics and ``emit``."""
+    """The names of the options that an engine's ``start`` takes besides query, semantics and ``emit``."""
     return tuple(getattr(engine, "OPTIONS", ()))
 
 
 def sharding_of(engine: Engine, queries: Sequence[tuple[ContinuousQuery, Semantics]], shards: int) -> str:
-    """How it would distribute queries over ``shards`` processes, as a sentence; empty if it does not support that."""
+    """How an engine would distribute queries over ``shards`` processes, as a sentence; empty if it cannot."""
     sharding = getattr(engine, "sharding", None)
     return "" if sharding is None else cast(str, sharding(queries, shards))
 

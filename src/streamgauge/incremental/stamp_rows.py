@@ -42,7 +42,7 @@ class StampRows:
 
 
 def stamp_rows(request: BgpRequest) -> StampRows | None:
-    """The rows of a request for whole stamps and nothing else; ``None`` for any other request."""
+    """The rows of a request that asks only for time stamps, each as a whole; ``None`` for any other request."""
     nodes = stamp_nodes(request.bgp)
     if nodes is None or request.conditions or not isinstance(nodes[0], Var):
         return None

@@ -45,7 +45,7 @@ def permanent_failure(error: BaseException) -> str:
 
 
 def unknown_host(error: BaseException) -> bool:
-    """Whether the host's name does not exist: a mistake in an address, unless it resolved before."""
+    """Whether the host name does not exist, which is a mistake in the address unless the name resolved before."""
     return any(isinstance(cause, socket.gaierror) and cause.errno in _ABSENT for cause in _causes(error))
 
 

@@ -118,7 +118,7 @@ def diagnosed(diagnosis: Diagnosis | None) -> Iterator[str]:
 
 
 def model(parts: Sequence[Part]) -> str:
-    """The sentences of a model's parts."""
+    """A diagnosed model in words: the sentences of its parts, or that it is the declared semantics."""
     return " ".join(part.sentence.rstrip(".") + "." for part in parts) or "The declared semantics."
 
 

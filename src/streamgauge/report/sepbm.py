@@ -120,7 +120,7 @@ def _bound(outcome: JudgedRecording) -> str:
 
 
 def overall(outcomes: Mapping[str, JudgedRecording]) -> Iterator[PageTable]:
-    """The metrics of each run, and the verdicts of the oracle."""
+    """The tables of each run's metrics and, for judged runs, of the common oracle's verdicts."""
     lines = tuple(line(name, score(outcome.analysis)) for name, outcome in outcomes.items())
     yield PageTable("", ("run", *COLUMNS[1:]), lines)
     if any(outcome.verdicts for outcome in outcomes.values()):

@@ -54,7 +54,7 @@ class BufferedEvent:
 
 
 class EventBuffer:
-    """The newest events in order, numbered from 1; ``run`` distinguishes the numbers of restarts. Thread-safe."""
+    """The newest events, numbered from 1; ``run`` prefixes their ids, so that a restart changes them. Thread-safe."""
 
     def __init__(self, options: SseOptions, run: str) -> None:
         self._options = options

@@ -205,7 +205,7 @@ class Resumable(Protocol):
         """A place as a position for another process; ``None`` if it could not resume there."""
 
     def settle(self, place: Any) -> None:
-        """Note that all items up to a place are durable."""
+        """Record that all items up to a place are durable."""
 
 
 LEAVE_S: Final = 2.0
@@ -241,7 +241,7 @@ class Settling(Protocol):
     """A sink that reports the outcome of its messages while it is open."""
 
     def hold(self) -> None:
-        """Note that another process sends again what was not settled: what is in flight at the end is not given up."""
+        """Leave messages that are not settled at the end to the next process, which sends them again."""
 
     def settle(self, patience: float | None = None) -> Delivery:
         """Wait until no message is in flight, at most for ``patience`` (s), and return the outcome so far."""

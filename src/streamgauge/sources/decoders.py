@@ -114,7 +114,7 @@ class Pending:
         self._why: str | None = None
 
     def hold(self) -> None:
-        """Leave messages still in flight at the end to another process, which sends them again."""
+        """Leave messages that are still in flight at the end to the next process, which sends them again."""
         self._held = True
 
     def mark(self) -> Any:
@@ -194,7 +194,7 @@ class PendingSink:
     _pending: Pending
 
     def hold(self) -> None:
-        """Leave messages still in flight at the end to another process."""
+        """Leave messages that are still in flight at the end to the next process."""
         self._pending.hold()
 
     def mark(self) -> Any:

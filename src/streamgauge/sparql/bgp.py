@@ -22,10 +22,10 @@ _NONE: Final[list[Triple]] = []
 
 
 class IndexedGraph:
-    """A graph whose indexes are built on first use; triples keep their order of insertion.
+    """A graph that builds its indexes on first use and keeps triples in order of insertion.
 
-    With ``occurrences`` repeated triples are kept (a content that is a bag). The triples of each predicate form a graph
-    of their own (``of``), so that the index for a pattern contains no triples of other predicates.
+    With ``occurrences`` it keeps repeated triples too, for contents that are bags. The triples of each predicate form a
+    graph of their own (``of``), so that the index for a pattern contains no triples of other predicates.
     """
 
     __slots__ = ("_indexes", "_nodes", "_occurrences", "_parts", "_present", "triples")

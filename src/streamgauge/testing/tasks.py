@@ -1,4 +1,4 @@
-"""Conformance tasks as tests: selection by the command line, and outcomes in pytest's terms."""
+"""Conformance tasks as pytest tests: selected by command-line options, with outcomes in pytest's terms."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager

@@ -171,7 +171,7 @@ class _Rows:
                 yield number, bool(leads), values
 
     def groups(self) -> Iterator[tuple[Key, list[Any]]]:
-        """Every key that appears, with all its values, in the order of the first row with which it does."""
+        """Each key that appeared, with all its values, in order of first appearance."""
         self._index()
         self._base.execute("DROP TABLE IF EXISTS parted")
         self._base.execute("CREATE TABLE parted (hash INTEGER PRIMARY KEY)")

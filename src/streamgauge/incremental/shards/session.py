@@ -185,7 +185,7 @@ class ShardGroup:
             process.end(kill=True)
 
     def close(self) -> None:
-        """End the input, and wait for the last answers and the end of all processes."""
+        """Close the input, then wait for the last answers and for all processes to exit."""
         for process in self.processes:
             process.send(message(Word.CLOSE))
         for process in self.processes:

@@ -108,7 +108,7 @@ class Case:
 
 @dataclass(frozen=True, eq=False)
 class Fault:
-    """A deviation of the whole run; two of one ``family``, by default their kind, are not combined.
+    """A deviation of the whole run; two of the same ``family``, by default their kind, are never combined.
 
     ``t0`` (ms) is set by a fault that fixes where the windows start, so that no candidates are searched. A ``fine``
     fault is one of many values of a parameter, tried only if it could be the shorter description. ``choice`` is the

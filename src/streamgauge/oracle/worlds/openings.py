@@ -64,7 +64,7 @@ SentTexts: TypeAlias = Mapping[int, Sequence[Term]]
 
 
 def sent_texts(rows: Iterable[Row]) -> SentTexts:
-    """The strings in these rows; malformed terms, which programs may send, are left out."""
+    """The plain string literals in some rows, by length; malformed terms, which engines may send, are left out."""
     texts: dict[int, dict[Term, None]] = {}
     for term in {term for row in rows for term in row if term is not None and term[:1] == term[-1:] == '"'}:
         with suppress(ValueError):

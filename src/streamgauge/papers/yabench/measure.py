@@ -60,7 +60,7 @@ class PublishedLines:
         return max(map(len, self.files.values()))
 
     def column(self, value: Callable[[OracleLine], float], window: int) -> list[float]:
-        """A figure of one window (from 0) for each run."""
+        """One figure of a window (numbered from 0) for each run that has the window."""
         return [value(lines[window]) for lines in self.files.values() if window < len(lines)]
 
     def medians(self, value: Callable[[OracleLine], float]) -> list[float]:

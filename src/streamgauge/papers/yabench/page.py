@@ -1,4 +1,4 @@
-"""The page of YABench's experiments 1, 2 and 4 and figure 5: expected sizes, simulated engines, the text's figures.
+"""The page on YABench's experiments 1, 2 and 4 and figure 5: expected sizes, simulated engines, figures in the text.
 
 The engines that YABench describes are simulated as page.toml states, without other assumptions.
 """

@@ -204,7 +204,7 @@ class Subscribed:
         self._acknowledge(self, number)
 
     def end(self, end: End) -> None:
-        """End this subscription, even though the log continues for other channels."""
+        """End this subscription for the reason ``end``; the log continues for other channels."""
         # What came before the end is still taken.
         self._last = self.channel.log.entries.number
         self._inner.over = self._inner.over or end

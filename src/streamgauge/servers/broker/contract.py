@@ -170,7 +170,7 @@ class Strategy(Protocol):
     def facts(
         self, subject: Term | None = None, predicate: Term | None = None, end: Term | None = None
     ) -> Iterator[Triple]:
-        """The closure: explicit and derived facts, only those with these terms."""
+        """The explicit and derived facts that match these terms, where ``None`` matches any term."""
 
 
 class Opened(NamedTuple):

@@ -92,7 +92,7 @@ class QuadPattern:
 
 
 def named_quad(quad: ox.Quad, naming: Relabel) -> Quad:
-    """A parsed quad as terms; blank nodes get labels of their document."""
+    """A parsed quad as N-Triples terms; ``naming`` relabels the blank nodes of its document."""
     subject, predicate, item, graph = quad
     name = DEFAULT if isinstance(graph, ox.DefaultGraph) else naming.term(graph)
     # The usual triple has no blank nodes, so the table of labels is not needed.

@@ -182,7 +182,7 @@ class Answers(Generic[Line]):
             self._subscribers[id(subscription)] = subscription
 
     def since(self, subscription: AnswerSubscription[Line]) -> list[Numbered[Line]]:
-        """The kept answers after a subscription's place, which moves past them."""
+        """Take the kept answers that a subscription has not seen, oldest first, and move its place past them."""
         with self._lock:
             place, answers = subscription.place, []
             # From the newest end: a subscriber is usually a few answers behind, while thousands are kept.

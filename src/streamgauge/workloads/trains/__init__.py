@@ -228,7 +228,7 @@ class BoardsSize(NamedTuple):
 
     @property
     def updates(self) -> int:
-        """Maximum number of updates for which a departure is on the board."""
+        """The maximum number of board updates that show the same departure."""
         return 1 + min(self.duration // self.update, self.ahead // (self.update * self.speedup) + 1)
 
 

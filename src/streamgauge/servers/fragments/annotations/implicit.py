@@ -67,7 +67,10 @@ def _linked(style: labels.Style) -> bool:
 
 
 def facts(quads: Iterable[Quad], style: labels.Style) -> list[Fact]:
-    """A fact for each triple and label of its address, or of the address's owl:sameAs; other triples hold always."""
+    """The facts in annotated quads.
+
+    A triple holds at each time stated for its address or for the address's owl:sameAs, and always if none is stated.
+    """
     read = labels.read_labels(quads, style)
     same: dict[Term, list[Term]] = {}
     for subject, predicate, object_, _ in read.others:

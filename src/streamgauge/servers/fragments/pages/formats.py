@@ -71,7 +71,7 @@ class PageView:
         return self.request.number + 1 if self.request.number * self.size < self.page.total else None
 
     def layout(self, previous: int | None, following: int | None) -> Layout:
-        """The layout of its metadata, given the numbers of the neighbouring pages."""
+        """The layout of the page's metadata; ``previous`` and ``following`` are ``None`` where no page is linked."""
         dataset, request = self.dataset, self.request
         s, p, o, g = request.wanted
         return Layout(

@@ -225,7 +225,7 @@ class SortedIndex:
         return self._settled(bodies, ready)
 
     def sketched(self, sketch: EditSketch, lock: AbstractContextManager[object]) -> None:
-        """Compute the new blocks of a sketch; only the reading of a block takes the lock."""
+        """Compute the new blocks of a sketch; the lock is held only while a block is read."""
         at, came = 0, 0
         sketch.blocks = {}
         while at < len(sketch.removed) or came < len(sketch.added):

@@ -35,11 +35,11 @@ class LeavingTerms:
             self._places.update(zip(row, range(4), strict=True))
 
     def first(self, most: int) -> list[bytes]:
-        """The terms that have waited longest for a check, ``most`` at most."""
+        """Up to ``most`` terms (their numbers), those that have waited longest for a check."""
         return list(islice(self._places, most))
 
     def unused(self, numbers: Iterable[bytes], expected: Collection[bytes]) -> list[bytes]:
-        """Those of the numbers whose terms are in no quad, run or log, nor among the ``expected`` ones."""
+        """The numbers whose terms are in no quad, run or log and are not ``expected``."""
         return [
             number
             for number in numbers

@@ -350,24 +350,24 @@ class Operation:
 
 
 def addition(facts: Sequence[Fact]) -> Operation:
-    """Add facts to those that hold."""
+    """An operation that adds facts."""
     return Operation(lambda draft: draft.add(facts), lambda _: len(facts))
 
 
 def replacement(wanted: TripleMatch, facts: Sequence[Fact]) -> Operation:
-    """Replace the selected triples by facts from now on."""
+    """An operation that replaces the selected triples by facts from now on."""
     return Operation(lambda draft: draft.replace(wanted, facts), lambda data: _matching(data, wanted) + len(facts))
 
 
 def expiration(wanted: TripleMatch, at: int | None) -> Operation:
-    """End the selected triples at ``at`` (ms); without a time remove them with their past."""
+    """An operation that ends the selected triples at ``at`` (ms), or without a time removes them with their past."""
     if at is None:
         return Operation(lambda draft: draft.remove(wanted), lambda data: _matching(data, wanted))
     return Operation(lambda draft: draft.expire(wanted, at), lambda data: _matching(data, wanted))
 
 
 def modification(operation: UpdateOperation, at: int, bounds: Bounds) -> Operation:
-    """DELETE and INSERT with a WHERE over the triples that hold now (SPARQL 1.1 Update, 3.1.3).
+    """DELETE and INSERT with a WHERE over the triples that hold now, as an operation (SPARQL 1.1 Update, 3.1.3).
 
     The cost is the number of templates times an upper bound of WHERE's solutions. ``apply`` raises TooManyError for
     too many solutions, and for a WHERE that is not supported.

@@ -69,7 +69,7 @@ class SparqlEndpoint:
         self._lock = Lock()
 
     def load(self, configuration: Configuration) -> None:
-        """Send the base load and its consequences in parts."""
+        """Insert the base load and all facts derived from it, in several updates."""
         self._closure = Closure(configuration.rules())
         self._closure.load(configuration.base())
         for part in in_parts(self._closure.facts.match(None, None, None)):

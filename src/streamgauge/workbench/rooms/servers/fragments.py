@@ -112,7 +112,7 @@ async def open_data_set(server: NamedServer, address: str) -> FragmentsSource:
 async def timed_facts(
     source: FragmentsSource, pattern: QuadPattern, style: Style | None, at: str = "", following: str = ""
 ) -> TimedFacts:
-    """The facts of a page of a pattern's fragment, the first unless its address is ``following``, with their times."""
+    """The facts on a page of a pattern's fragment, with their times: the page at ``following``, else the first."""
     reader = PastReader(source, at)
     first = await reader.leaf(following or source.addresses.whole(pattern))
     quads = reader.quads(first)
