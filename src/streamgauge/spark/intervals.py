@@ -6,7 +6,7 @@ in linear time.
 """
 
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from functools import reduce
 from heapq import heappop, heappush
@@ -19,7 +19,7 @@ from pyspark.sql import functions as fn
 
 from streamgauge.model.query import StreamWindow
 from streamgauge.model.report import DueReport, View
-from streamgauge.model.semantics import Changes, Counting
+from streamgauge.model.semantics import Changes, Counting, Report
 from streamgauge.model.terms import Term
 
 TRIPLE = ("subject", "predicate", "object")
@@ -246,6 +246,16 @@ class ContentSizes:
 
     sizes: tuple[int, ...]
     changed: frozenset[int]
+
+    def due(self, report: Set[Report], skip: int = 0) -> list[int]:
+        """The places of the candidates, after the first ``skip``, that their contents make due."""
+        return [
+            place
+            for place, size in enumerate(self.sizes)
+            if place >= skip
+            and (size or Report.NON_EMPTY not in report)
+            and (place in self.changed or Report.CONTENT_CHANGE not in report)
+        ]
 
 
 def contents(

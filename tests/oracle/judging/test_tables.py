@@ -40,7 +40,7 @@ from streamgauge.oracle.judging.oracle import JudgingRules
 from streamgauge.oracle.judging.tables import NotInTablesError, judge_tables, refusal, refuse_counts
 from streamgauge.query import parse_sparql
 from streamgauge.semantics.arrivals import origins
-from streamgauge.semantics.definition import CAME, SIGN, WENT, expected
+from streamgauge.semantics.definition import CAME, SIGN, WENT, expected, operator
 from streamgauge.semantics.profiles import CQELS, CQELS_1
 from streamgauge.spark.hadoop_tables import read_table
 from streamgauge.spark.settings import PARTITIONS
@@ -207,11 +207,13 @@ def agree(spark, folder, seed: int, under: Sequence[Semantics] = SEMANTICS) -> N
     wanted = judge_run(read_run(folder, lambda _text, _dialect: run.header.query), table, means)
     wrong = {window.instant: {*window.missing, *window.surplus} for window in wanted.windows}
     shared = len({window.instant for window in wanted.windows}) < len(wanted.windows)
+    differ = operator(run.header.query, run.header.semantics) is not R2S.RSTREAM
+    named = all(answer.instant is not None for answer in run.answers)
     with in_partitions(spark, number), patch.object(due_table, "PORTION", 5 if seed % 2 else due_table.PORTION):
         for evaluator in ("spark", "definition"):
-            if refusal(run.header, evaluator) is not None or (evaluator == "spark" and shared):
+            by_instant = named and (evaluator == "definition" or differ)
+            if refusal(run.header, evaluator) is not None or (evaluator == "spark" and shared and not by_instant):
                 continue
-            by_instant = evaluator == "definition" and all(answer.instant is not None for answer in run.answers)
             with patch.object(ranks, "MAX_REPORTS", 0 if by_instant and not counts else ranks.MAX_REPORTS):
                 result = judged(spark, heads, table, JudgingRules(evaluator), gracious=counts)
             if result is None:

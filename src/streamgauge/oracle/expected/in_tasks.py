@@ -4,7 +4,8 @@ Nothing of the compiled plans is used, so an engine on Spark can be judged: a ta
 may contain, and the code of ``semantics`` decides the contents and the answers.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from functools import cached_property
 from typing import Final, NamedTuple
 
 import numpy as np
@@ -13,12 +14,15 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark import StorageLevel
 
 from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.report import DueReport
-from streamgauge.model.semantics import Report, Semantics
+from streamgauge.model.report import DueReport, ExpectedReport
+from streamgauge.model.run import RunHeader
+from streamgauge.model.semantics import R2S, Report, Semantics
+from streamgauge.model.terms import Term
 from streamgauge.oracle.expected.due_table import DuePortion, DueTable
+from streamgauge.oracle.expected.reports import Look
 from streamgauge.oracle.expected.stretches import Stretch, between, by_unit, near, stretches, task_of, with_tasks
 from streamgauge.semantics.arrivals import Contents, size
-from streamgauge.semantics.definition import selected
+from streamgauge.semantics.definition import answered, operator, selected
 from streamgauge.semantics.evaluate import Loaded, snapshot_under
 from streamgauge.spark.workers import cores
 
@@ -107,3 +111,46 @@ def _chosen(
     for report, contents in selected(((report, look(report)) for report in stretch.all), semantics):
         if report in places:
             yield stretch.start + places[report], report, contents
+
+
+class StretchReports:
+    """The expected reports of one stretch (an ``Expect``), by the definition, from the elements near it."""
+
+    def __init__(self, stretch: Stretch, rows: pa.Table, header: RunHeader, *, chosen: bool) -> None:
+        """``chosen`` if all reports of the stretch are known to be due."""
+        self.stretch, self._chosen = stretch, chosen
+        self._differs = operator(header.query, header.semantics) is not R2S.RSTREAM
+        self._near = near(rows, header.query, header.semantics)
+        self._objects: list[Term] = rows.column("object").drop_null().unique().to_pylist()
+
+    @property
+    def has_before(self) -> bool:
+        """Whether the first answer is a difference to an earlier report."""
+        return self._differs and bool(self.stretch.before)
+
+    @cached_property
+    def _contents(self) -> dict[DueReport, Contents]:
+        """The contents of the reports and of the one before, computed once for all calls."""
+        return {report: self._near(report) for report in self.stretch.all}
+
+    def __call__(
+        self, query: ContinuousQuery, semantics: Semantics, _advanced_to: int, _t0: int
+    ) -> tuple[ExpectedReport, ...]:
+        """The due reports; also the one before, if whole answers of a run of differences are wanted."""
+        now, looked = {*self.stretch.reports}, self._contents.items()
+        pairs = looked if self._chosen else selected(looked, semantics)
+        reports = answered([pair for pair in pairs if self._differs or pair[0] in now], query, semantics)
+        whole_answers = self._differs and operator(query, semantics) is R2S.RSTREAM
+        return tuple(report for report in reports if whole_answers or report.due in now)
+
+    def instants(self, _query: ContinuousQuery, _semantics: Semantics, _advanced_to: int, _t0: int) -> set[int]:
+        """The instants at which reports may be due."""
+        return {report.instant for report in self.stretch.reports}
+
+    def look(self, _query: ContinuousQuery, _semantics: Semantics, _t0: int) -> Look:
+        """The contents of the reports."""
+        return self._contents.__getitem__
+
+    def objects(self, _query: ContinuousQuery, _class_of: object) -> Sequence[Term]:
+        """The objects of the elements near the stretch."""
+        return self._objects

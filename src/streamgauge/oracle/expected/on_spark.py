@@ -11,7 +11,7 @@ from pyspark.sql import functions as f
 from streamgauge.formats.stream import elements
 from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.report import DueReport, ExpectedReport
-from streamgauge.model.semantics import R2S, Counting, Report, Semantics
+from streamgauge.model.semantics import R2S, Counting, Semantics
 from streamgauge.model.terms import Row, Term, rows_of
 from streamgauge.oracle.expected.cuts import uncut
 from streamgauge.oracle.expected.reports import (
@@ -19,19 +19,17 @@ from streamgauge.oracle.expected.reports import (
     ExpectChanges,
     Header,
     Look,
-    Net,
     all_candidates,
     as_sets,
     cuts,
-    expected_reports,
+    differences,
     in_order,
     inspected,
     refuse_spark,
     reports,
 )
 from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, by_triple
-from streamgauge.semantics.beginning import is_sent
-from streamgauge.semantics.definition import CAME, WENT, operator, signed
+from streamgauge.semantics.definition import operator
 from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers, changes
@@ -55,7 +53,7 @@ class SparkReports:
         wanted = _wanted(self._session, self._table, self._header, query, semantics, advanced_to, t0)
         if operator(query, semantics) is R2S.RSTREAM:
             return reports(wanted.due, wanted.bags(query, semantics), wanted.sizes, query, semantics)
-        return _differences(wanted, query, semantics)
+        return differences(wanted.changes(query, semantics), query, semantics)
 
     def instants(self, query: ContinuousQuery, semantics: Semantics, advanced_to: int, t0: int) -> Set[int]:
         """The instants (ms) at which reports may be due."""
@@ -77,14 +75,19 @@ class SparkReports:
 
     def objects(self, query: ContinuousQuery, class_of: Callable[[Term], str]) -> Iterable[Term]:
         """A literal of each class among the objects of the query's streams."""
+        return literals_of(_seen(self._session, self._table, query, set()), class_of)
 
-        def classify(texts: pa.Array) -> pa.Array:
-            coded = texts.dictionary_encode()
-            return pa.array(map(class_of, coded.dictionary.to_pylist()), pa.string()).take(coded.indices)
 
-        literals = _seen(self._session, self._table, query, set()).select("object").filter("object like '\"%'")
-        classes = literals.groupBy(f.arrow_udf(classify, "string")("object")).agg(f.min("object").alias("object"))
-        return [str(term) for term in classes.toArrow()["object"].to_pylist()]
+def literals_of(seen: DataFrame, class_of: Callable[[Term], str]) -> list[Term]:
+    """A literal of each class among the objects of a stream table's rows."""
+
+    def classify(texts: pa.Array) -> pa.Array:
+        coded = texts.dictionary_encode()
+        return pa.array(map(class_of, coded.dictionary.to_pylist()), pa.string()).take(coded.indices)
+
+    literals = seen.select("object").filter("object like '\"%'")
+    classes = literals.groupBy(f.arrow_udf(classify, "string")("object")).agg(f.min("object").alias("object"))
+    return [str(term) for term in classes.toArrow()["object"].to_pylist()]
 
 
 def spark_changes(session: SparkSession, stream: Path | DataFrame, header: Header) -> ExpectChanges:
@@ -148,12 +151,12 @@ class _Wanted:
     def _asked(self, job: Callable[..., DataFrame], query: ContinuousQuery, semantics: Semantics) -> pa.Table:
         means = ContentChoices(semantics.content, semantics.empty_aggregate)
         static = with_matched_static(query, semantics).static
-        return _collected(
+        return collected(
             job(self.session, self.stream, self.due, query.form, static, windows=query.windows, means=means)
         )
 
 
-def _collected(frame: DataFrame) -> pa.Table:
+def collected(frame: DataFrame) -> pa.Table:
     """A job's result; RefusedError if the job finds that several answers are legal."""
     try:
         return frame.toArrow()
@@ -184,12 +187,7 @@ def _wanted(
     if cuts(due, arrived.times):
         seen = _ranked(session, seen, arrived, query, semantics)
     contents_ = contents(seen, due, query.windows, semantics.content, semantics.changes)
-    kept = [
-        index
-        for index, size in enumerate(contents_.sizes)
-        if (size or Report.NON_EMPTY not in semantics.report)
-        and (index in contents_.changed or Report.CONTENT_CHANGE not in semantics.report)
-    ]
+    kept = contents_.due(semantics.report)
     return _Wanted(session, seen, [due[index] for index in kept], [contents_.sizes[index] for index in kept])
 
 
@@ -211,20 +209,3 @@ def _ranked(
         return seen.withColumn("arrival", f.row_number().over(order).cast("long") - 1)
     ranks = [(sequence, rank) for rank, sequence in enumerate(arrived.sequences)]
     return seen.join(f.broadcast(session.createDataFrame(ranks, "sequence long, arrival long")), "sequence")
-
-
-def _differences(wanted: _Wanted, query: ContinuousQuery, semantics: Semantics) -> tuple[ExpectedReport, ...]:
-    """The reports under Istream or Dstream: the added rows, the removed ones, or both."""
-    r2s = operator(query, semantics)
-    bags = ((change.due, _sent_rows(change.net, r2s)) for change in wanted.changes(query, semantics))
-    notified = ((due, bag) for due, bag in bags if (bag or semantics.notify_empty) and is_sent(due.instant, semantics))
-    return expected_reports(notified, dict(zip(wanted.due, wanted.sizes, strict=True)), query, r2s)
-
-
-def _sent_rows(net: Net, r2s: R2S) -> tuple[Row, ...]:
-    added = tuple(row for row, count in net.items() for _ in range(count))
-    # ``range`` of a negative number is empty: each row is in one of the two lists only.
-    removed = tuple(row for row, count in net.items() for _ in range(-count))
-    if r2s is R2S.CHANGES:
-        return (*signed(added, CAME), *signed(removed, WENT))
-    return added if r2s is R2S.ISTREAM else removed

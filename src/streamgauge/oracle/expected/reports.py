@@ -22,7 +22,19 @@ from streamgauge.query.graphs import spread
 from streamgauge.query.stamps import stamped
 from streamgauge.query.traversal import every_pattern, exists_patterns
 from streamgauge.semantics.arrivals import Arrivals, Contents, Head, admit, arrivals, arrived_triples, content
-from streamgauge.semantics.definition import Held, answered, columns, held, operator, refuse, streamed
+from streamgauge.semantics.beginning import is_sent
+from streamgauge.semantics.definition import (
+    CAME,
+    WENT,
+    Held,
+    answered,
+    columns,
+    held,
+    operator,
+    refuse,
+    signed,
+    streamed,
+)
 from streamgauge.semantics.due import candidates
 from streamgauge.semantics.evaluate import Snapshot, snapshot_under
 from streamgauge.semantics.honoured import SHARED, not_honoured
@@ -159,6 +171,10 @@ Look = Callable[[DueReport], Contents]
 """A function from a due report to the contents of the query's windows."""
 
 
+Objects = Callable[[ContinuousQuery, Callable[[Term], str]], Iterable[Term]]
+"""``Expect.objects``: a function from a query and the class of a literal."""
+
+
 class Expect(Protocol):
     """The expected reports of one stream; times in ms."""
 
@@ -173,7 +189,7 @@ class Expect(Protocol):
     def look(self, query: ContinuousQuery, semantics: Semantics, t0: int) -> Look:
         """The contents of the reports, which ``oracle.worlds`` needs to enumerate legal answers."""
 
-    def objects(self, query: ContinuousQuery, class_of: Callable[[Term], str]) -> Iterable[Term]:
+    def objects(self, query: ContinuousQuery, class_of: Callable[[Term], str], /) -> Iterable[Term]:
         """The objects of the triples that a query may read, or as many that each class of literals has one."""
 
 
@@ -383,6 +399,28 @@ def expected_reports(
     """Reports with the rows that they send and the sizes of their contents."""
     names = columns(Snapshot(query).variables, r2s)
     return tuple(ExpectedReport(report, names, rows, content[report]) for report, rows in sent)
+
+
+def differences(
+    changes: Iterable[ContentChange], query: ContinuousQuery, semantics: Semantics
+) -> tuple[ExpectedReport, ...]:
+    """The sent reports under Istream or Dstream: the added rows, the removed ones, or both."""
+    r2s, sizes = operator(query, semantics), dict[DueReport, int]()
+    bags = list[tuple[DueReport, tuple[Row, ...]]]()
+    for change in changes:
+        sizes[change.due], bag = change.content, _sent_rows(change.net, r2s)
+        if (bag or semantics.notify_empty) and is_sent(change.due.instant, semantics):
+            bags.append((change.due, bag))
+    return expected_reports(bags, sizes, query, r2s)
+
+
+def _sent_rows(net: Net, r2s: R2S) -> tuple[Row, ...]:
+    added = tuple(row for row, count in net.items() for _ in range(count))
+    # ``range`` of a negative number is empty: each row is in one of the two lists only.
+    removed = tuple(row for row, count in net.items() for _ in range(-count))
+    if r2s is R2S.CHANGES:
+        return (*signed(added, CAME), *signed(removed, WENT))
+    return added if r2s is R2S.ISTREAM else removed
 
 
 def all_candidates(

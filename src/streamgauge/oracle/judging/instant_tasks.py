@@ -4,6 +4,9 @@ A task gets a stretch of reports: the elements that their windows may contain, t
 depend on it, and the recorded rows. Tasks therefore reach the verdicts of a single process, also on computed numbers,
 choices that a query leaves open, the order of rows, and differences. A stretch's elements have to fit one task's
 memory; one row per window, with at most ``witnesses`` rows of each kind, reaches the driver.
+
+Differences may come from compiled plans instead (``planned``); where an answer is not theirs and the query leaves
+something open, the definition has to judge.
 """
 
 from array import array
@@ -22,23 +25,22 @@ from streamgauge.formats.paged import PAGE
 from streamgauge.formats.tables import lists
 from streamgauge.formats.windows import WINDOWS, gathered_windows, window_verdicts, windows_table
 from streamgauge.model.answer import Answer
-from streamgauge.model.query import ContinuousQuery
-from streamgauge.model.report import DueReport, ExpectedReport
-from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.semantics import R2S, Grain, Report, Semantics
-from streamgauge.model.terms import Row, Term
+from streamgauge.model.report import DueReport
+from streamgauge.model.run import Run
+from streamgauge.model.semantics import R2S, Grain, Report
+from streamgauge.model.terms import Row
 from streamgauge.model.verdict import WindowVerdict
 from streamgauge.oracle.expected.due_table import DuePortion, DueTable, Numbers
-from streamgauge.oracle.expected.in_tasks import due_by_content
-from streamgauge.oracle.expected.reports import Look
-from streamgauge.oracle.expected.stretches import Stretch, between, by_unit, near, stretches, task_of, with_tasks
+from streamgauge.oracle.expected.in_tasks import StretchReports, due_by_content
+from streamgauge.oracle.expected.on_spark import collected
+from streamgauge.oracle.expected.planned import PlannedDifferences, planned_reports
+from streamgauge.oracle.expected.stretches import Stretch, between, by_unit, stretches, task_of, with_tasks
 from streamgauge.oracle.judging.hand_overs import HandOvers, due_times
 from streamgauge.oracle.judging.metrics import Unit, due_time, judge
-from streamgauge.oracle.judging.oracle import JudgedWindow, JudgingRules, Scored, in_columns, matched
+from streamgauge.oracle.judging.oracle import JudgedWindow, JudgingRules, Scored, aligned, in_columns, is_open, matched
 from streamgauge.oracle.judging.units import is_right
 from streamgauge.oracle.worlds.legality import ReportLegality
-from streamgauge.semantics.arrivals import Contents
-from streamgauge.semantics.definition import answered, columns, operator, selected
+from streamgauge.semantics.definition import columns, operator
 from streamgauge.semantics.evaluate import Snapshot
 from streamgauge.spark.workers import cores
 
@@ -65,7 +67,7 @@ _JUDGED: Final = pa.schema(
         ("position", pa.int64()),
     ]
 )
-"""Window verdicts; ``depends`` if the verdict depends on which of several legal answers came before.
+"""Window verdicts; ``depends`` if they change with the legal answer that came before, or that an engine meant.
 
 ``report`` is the answer's place in the run, or that of the first row of its instant and scope where answers of a row
 each are merged; ``position`` is its place among the (merged) answers of its stretch.
@@ -79,13 +81,22 @@ class NotByInstantError(ValueError):
 class JudgedStretch(NamedTuple):
     """A stretch of reports, and the answers that name an instant of its time, without their rows.
 
-    ``places`` are the answers' positions in the run, ``handed`` the reports' hand-overs (``HandOvers.of``).
+    ``places`` are the answers' positions in the run, ``handed`` the reports' hand-overs (``HandOvers.of``). ``sizes``
+    are those of the reports' contents, where the rows of plans are compared instead of the definition's.
     """
 
     reports: Stretch
     answers: tuple[Answer, ...]
     places: tuple[int, ...]
     handed: tuple[int, ...] | None
+    sizes: tuple[int, ...] | None = None
+
+
+class UnitPlaces(NamedTuple):
+    """The units of a portion, by the answers' positions in the run and by the places of its reports."""
+
+    answers: dict[int, int]
+    reports: dict[int, int]
 
 
 class NamedAnswers:
@@ -120,6 +131,7 @@ class InstantJudging:
     recorded: Callable[[Mapping[int, int]], DataFrame]
     rules: JudgingRules
     t0: int
+    planned: PlannedDifferences | None = None
     _judged: int = 0
     _answered: int = 0
     _before: DueTable | None = None
@@ -145,21 +157,26 @@ class InstantJudging:
 
     def _judged_windows(self, portion: DuePortion) -> Iterator[JudgedWindow]:
         """The verdicts of a portion, the indexes of windows counted through."""
-        query = self.run.header.query
-        if self._is_chosen:
+        query, sizes = self.run.header.query, None
+        if self.planned is not None:
+            portion, sizes = self.planned.due(portion)
+        elif self._is_chosen:
             portion = self._chosen(portion)
         # Nothing is due in this portion; answers that name its instants are surplus of the next one.
         if len(portion.due) == portion.skip and not portion.final:
             return
-        units: dict[int, int] = {}
-        rows = with_tasks(self.session, between(self.stream, portion.due), self._tasks(portion, units), query)
-        rows = rows.unionByName(self.recorded(units), allowMissingColumns=True)
+        units = UnitPlaces({}, {})
+        stream = between(self.stream, portion.due if sizes is None else portion.due.take([]))
+        rows = with_tasks(self.session, stream, self._tasks(portion, sizes, units), query)
+        rows = rows.unionByName(self.recorded(units.answers), allowMissingColumns=True)
+        if self.planned is not None:
+            rows = rows.unionByName(self.planned.rows(portion, units.reports), allowMissingColumns=True)
         # Each task gets a copy of this: only its header is needed, and the answers of a stretch come with it.
         bare = Run(self.run.header, (), ())
-        table = by_unit(rows, _judging(bare, self.t0, self.rules, chosen=self._is_chosen), _JUDGED).toArrow()
+        table = collected(by_unit(rows, _judging(bare, self.t0, self.rules, chosen=self._is_chosen), _JUDGED))
         # A stretch would have to know which of the legal answers its predecessor found: the run has to be judged in
-        # one go.
-        if pc.any(table.column("depends")).as_py():
+        # one go. Plans know one of the legal answers only.
+        if pc.any(table.column("depends")).as_py() and (self.planned is None or is_open(query, self.planned.objects)):
             raise NotByInstantError("differences to an answer that the query leaves open")
         ordered = table.sort_by([("unit", "ascending"), ("index", "ascending")])
         for begin in range(0, len(ordered), PAGE):
@@ -193,10 +210,13 @@ class InstantJudging:
         self._before = own.take([len(own) - 1]) if own else self._before
         return DuePortion(own.after(before), len(before), portion.final)
 
-    def _tasks(self, portion: DuePortion, units: dict[int, int]) -> Iterator[tuple[DueReport | None, JudgedStretch]]:
-        """The stretches of a portion with their reach; ``units`` gets the unit of the answer at each position.
+    def _tasks(
+        self, portion: DuePortion, sizes: Sequence[int] | None, units: UnitPlaces
+    ) -> Iterator[tuple[DueReport | None, JudgedStretch]]:
+        """The stretches of a portion with their reach, whose places ``units`` gets.
 
-        Each has the answers up to its last instant, the last one of the run all that follow.
+        Each has the answers up to its last instant, the last one of the run all that follow. ``sizes`` are those of the
+        contents of the portion's own reports.
         """
         query, semantics, answers = self.run.header.query, self.run.header.semantics, self.run.answers
         before = operator(query, semantics) is not R2S.RSTREAM or Report.CONTENT_CHANGE in semantics.report
@@ -212,9 +232,12 @@ class InstantJudging:
             # Answers are sorted by instant, so those of a stretch follow those of the one before.
             begin, self._answered = self._answered, self.named.until(last)
             places = tuple(self.named.places[begin : self._answered].tolist())
-            units.update(dict.fromkeys(places, unit))
-            times = None if handed is None else tuple(handed[stretch.start - skip : end - skip])
-            yield stretch.reach, JudgedStretch(stretch, tuple(answers[place] for place in places), places, times)
+            units.answers.update(dict.fromkeys(places, unit))
+            units.reports.update(dict.fromkeys(range(stretch.start, end), unit))
+            own = slice(stretch.start - skip, end - skip)
+            times, counts = (None if one is None else tuple(one[own]) for one in (handed, sizes))
+            named = tuple(answers[place] for place in places)
+            yield stretch.reach, JudgedStretch(stretch, named, places, times, counts)
 
 
 def _judging(run: Run, t0: int, rules: JudgingRules, *, chosen: bool) -> Callable[[int, pa.Table], pa.Table]:
@@ -228,14 +251,22 @@ def _judging(run: Run, t0: int, rules: JudgingRules, *, chosen: bool) -> Callabl
         stretch: JudgedStretch = task_of(rows)
         handed = stretch.handed
         when = due_time(run) if handed is None else due_times(stretch.reports.reports, handed)
-        expect = StretchReports(stretch.reports, rows, run.header, chosen=chosen)
         received = (in_columns(answer, variables) for answer in _with_rows(stretch, rows))
-        units = matched(replace(run, answers=tuple(received)), expect, t0, rules)[1]
+        own = replace(run, answers=tuple(received))
+        if stretch.sizes is None:
+            expect = StretchReports(stretch.reports, rows, run.header, chosen=chosen)
+            units = matched(own, expect, t0, rules)[1]
+            certain = all(map(_is_plain, units)) or _is_certain_before(expect, run, rules)
+            depends = expect.has_before and not certain
+        else:
+            query, semantics = run.header.query, run.header.semantics
+            reports = planned_reports(stretch.reports, stretch.sizes, rows, query, semantics)
+            units = aligned(own, reports, rules)[1].units()
+            depends = not all(map(is_right, units))
         windows = [
             replace(judge(index, one, when, rules.witnesses), report=_place(one, stretch, run.header.semantics.grain))
             for index, one in enumerate(units)
         ]
-        depends = expect.has_before and not all(map(_is_plain, units)) and not expect.is_certain_before(rules)
         extra = {
             "unit": pa.array([unit] * len(units), pa.int32()),
             "retyped": pa.array([sorted(one.both.retyped) for one in units], _JUDGED.field("retyped").type),
@@ -248,6 +279,14 @@ def _judging(run: Run, t0: int, rules: JudgingRules, *, chosen: bool) -> Callabl
         return pa.table({field.name: columns[field.name].cast(field.type) for field in _JUDGED}, schema=_JUDGED)
 
     return judged
+
+
+def _is_certain_before(expect: StretchReports, run: Run, rules: JudgingRules) -> bool:
+    """Whether only one answer is legal at the report before a stretch."""
+    query, semantics = run.header.query, run.header.semantics
+    look = expect.look(query, semantics, 0)
+    legality = ReportLegality(look, query, semantics, exact_datatypes=rules.exact_datatypes)
+    return all(map(legality.is_certain, expect.stretch.before))
 
 
 def _is_plain(unit: Unit) -> bool:
@@ -278,50 +317,3 @@ def _with_rows(stretch: JudgedStretch, rows: pa.Table) -> list[Answer]:
         replace(answer, added=tuple(bags.get((place, 1), ())), removed=tuple(bags.get((place, -1), ())))
         for answer, place in zip(stretch.answers, stretch.places, strict=True)
     ]
-
-
-class StretchReports:
-    """The expected reports of one stretch (an ``Expect``), by the definition, from the elements near it."""
-
-    def __init__(self, stretch: Stretch, rows: pa.Table, header: RunHeader, *, chosen: bool) -> None:
-        self._stretch, self._chosen, self._header = stretch, chosen, header
-        self._differs = operator(header.query, header.semantics) is not R2S.RSTREAM
-        self._near = near(rows, header.query, header.semantics)
-        self._objects: list[Term] = rows.column("object").drop_null().unique().to_pylist()
-
-    @property
-    def has_before(self) -> bool:
-        """Whether the first answer is a difference to an earlier report."""
-        return self._differs and bool(self._stretch.before)
-
-    @cached_property
-    def _contents(self) -> dict[DueReport, Contents]:
-        return {report: self._near(report) for report in self._stretch.all}
-
-    def __call__(
-        self, query: ContinuousQuery, semantics: Semantics, _advanced_to: int, _t0: int
-    ) -> tuple[ExpectedReport, ...]:
-        """The due reports; also the one before, if whole answers of a run of differences are wanted."""
-        now, looked = {*self._stretch.reports}, self._contents.items()
-        pairs = looked if self._chosen else selected(looked, semantics)
-        reports = answered([pair for pair in pairs if self._differs or pair[0] in now], query, semantics)
-        whole_answers = self._differs and operator(query, semantics) is R2S.RSTREAM
-        return tuple(report for report in reports if whole_answers or report.due in now)
-
-    def instants(self, _query: ContinuousQuery, _semantics: Semantics, _advanced_to: int, _t0: int) -> set[int]:
-        """The instants at which reports may be due."""
-        return {report.instant for report in self._stretch.reports}
-
-    def look(self, _query: ContinuousQuery, _semantics: Semantics, _t0: int) -> Look:
-        """The contents, computed once for all calls."""
-        return self._contents.__getitem__
-
-    def objects(self, _query: ContinuousQuery, _class_of: object) -> Sequence[Term]:
-        """The objects of the elements near the stretch."""
-        return self._objects
-
-    def is_certain_before(self, rules: JudgingRules) -> bool:
-        """Whether only one answer is legal at the report before."""
-        query, semantics, exact = self._header.query, self._header.semantics, rules.exact_datatypes
-        legality = ReportLegality(self._contents.__getitem__, query, semantics, exact_datatypes=exact)
-        return all(legality.is_certain(report) for report in self._stretch.before)

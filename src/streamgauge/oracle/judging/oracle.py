@@ -9,11 +9,12 @@ from typing import Final, NamedTuple, Self, TypeAlias
 from streamgauge.formats.windows import gathered_windows
 from streamgauge.model.answer import Answer
 from streamgauge.model.query import ContinuousQuery
+from streamgauge.model.report import ExpectedReport
 from streamgauge.model.run import Run, RunHeader
 from streamgauge.model.semantics import R2S, Grain
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Judgement, Verdict, WindowVerdict
-from streamgauge.oracle.expected.reports import Expect
+from streamgauge.oracle.expected.reports import Expect, Objects
 from streamgauge.oracle.judging.align import whole
 from streamgauge.oracle.judging.compare import tolerance_sentence
 from streamgauge.oracle.judging.metrics import Totals, Unit, due_time, judge, last_answer, ratio
@@ -249,7 +250,7 @@ class RowScores:
     def __init__(self, run: Run, expect: Expect, rules: JudgingRules) -> None:
         self._run, self._expect, self._rules = run, expect, rules
         self._known: tuple[int, tuple[str, ...], list[Unit]] | None = None
-        self.is_open = cache(partial(is_open, run.header.query, expect))
+        self.is_open = cache(partial(is_open, run.header.query, expect.objects))
         """Whether other answers than the evaluator's may be legal; the stream's terms are read once for every t0."""
 
     def __call__(self, t0: int) -> Scored:
@@ -286,14 +287,9 @@ def matched(
     """
     header = run.header
     query, semantics = header.query, header.semantics
-    expected = expect(query, semantics, header.advanced_to, t0)
-    names = expected[0].variables if expected else (run.answers[0].variables if run.answers else ())
-    both = operator(query, semantics) is R2S.CHANGES
-    answers = [in_columns(_signed(one) if both else one, names) for one in run.answers]
-    answers = answers if both else list(whole(answers))
-    plain = Alignment(expected, answers, query, semantics, exact_datatypes=rules.exact_datatypes)
+    names, plain = aligned(run, expect(query, semantics, header.advanced_to, t0), rules)
     units = plain.units()
-    if not all(map(is_right, units)) and (open_ or partial(is_open, query, expect))():
+    if not all(map(is_right, units)) and (open_ or partial(is_open, query, expect.objects))():
         # Prepared when a content is first asked for, which not every run does.
         looking = cache(lambda: expect.look(query, semantics, t0))
         legality = ReportLegality(lambda due: looking()(due), query, semantics, exact_datatypes=rules.exact_datatypes)
@@ -302,9 +298,19 @@ def matched(
     return names, [in_order(unit, keys) for unit in units] if keys else units
 
 
-def is_open(query: ContinuousQuery, expect: Expect) -> bool:
+def aligned(run: Run, expected: Sequence[ExpectedReport], rules: JudgingRules) -> tuple[tuple[str, ...], Alignment]:
+    """The columns of the expected rows, and the alignment of a run's answers with the evaluator's own."""
+    query, semantics = run.header.query, run.header.semantics
+    names = expected[0].variables if expected else (run.answers[0].variables if run.answers else ())
+    both = operator(query, semantics) is R2S.CHANGES
+    answers = [in_columns(_signed(one) if both else one, names) for one in run.answers]
+    answers = answers if both else list(whole(answers))
+    return names, Alignment(expected, answers, query, semantics, exact_datatypes=rules.exact_datatypes)
+
+
+def is_open(query: ContinuousQuery, objects: Objects) -> bool:
     """Whether anything in the query and its streams gives some report several legal answers."""
-    return may_be_open(query.form) and not ClosedTerms(query).hold(partial(expect.objects, query, literal_class))
+    return may_be_open(query.form) and not ClosedTerms(query).hold(partial(objects, query, literal_class))
 
 
 def compared_order(header: RunHeader) -> tuple[tuple[int, bool], ...]:

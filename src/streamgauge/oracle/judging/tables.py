@@ -23,12 +23,13 @@ from streamgauge.formats.places import Place
 from streamgauge.model.algebra import Select
 from streamgauge.model.report import DueReport, ExpectedReport
 from streamgauge.model.run import Run, RunHeader
-from streamgauge.model.semantics import R2S, Clock, Counting, EmptyAggregate, Grain, Report
+from streamgauge.model.semantics import R2S, Clock, Counting, EmptyAggregate, Grain
 from streamgauge.model.terms import Row
 from streamgauge.model.verdict import Evaluator, Verdict, WindowVerdict
 from streamgauge.oracle.expected.due_table import DuePortion, DueTable, Numbers, portions
 from streamgauge.oracle.expected.extent import Extent, admitted, extent
 from streamgauge.oracle.expected.in_tasks import Answered, by_definition
+from streamgauge.oracle.expected.planned import PlannedDifferences, refuse_planned
 from streamgauge.oracle.expected.ranks import ArrivalsError, arrived, needs_arrivals, ranked, refuse_reports
 from streamgauge.oracle.expected.reports import refuse_spark
 from streamgauge.oracle.expected.stretches import between
@@ -48,6 +49,7 @@ from streamgauge.semantics.beginning import is_sent
 from streamgauge.semantics.definition import operator
 from streamgauge.semantics.due import candidates_in_order
 from streamgauge.semantics.honoured import DEFINED, SHARED, not_honoured
+from streamgauge.semantics.refusal import RefusedError
 from streamgauge.semantics.static_data import with_matched_static
 from streamgauge.spark.answers import ContentChoices, answers
 from streamgauge.spark.hadoop_tables import read_parquet, read_table
@@ -78,6 +80,8 @@ def refusal(header: RunHeader, evaluator: Evaluator) -> str | None:
         return reason
     if evaluator == "definition":
         return None
+    if operator(query, semantics) is not R2S.RSTREAM:
+        return refuse_planned(query, semantics) or refuse_spark(query, semantics)
     if countable(query, semantics) and needs_arrivals(query.windows, semantics):
         return "nearly the same rows at each arrival, which are counted by their changes"
     return refuse_counts(header) or refuse_spark(query, semantics)
@@ -143,7 +147,7 @@ def _judge_table(
     bound = None if named is None else judged.impossible
     try:
         verdict = decide(run, judged.score, reach.first, rules, progress, bound)
-    except (NotByInstantError, ArrivalsError) as error:
+    except (NotByInstantError, ArrivalsError, RefusedError) as error:
         raise NotInTablesError(str(error)) from error
     return judged.graciously(verdict) if gracious else verdict
 
@@ -161,13 +165,14 @@ def _named(run: Run) -> NamedAnswers | None:
 def _refuse_rows(run: Run, named: NamedAnswers | None, evaluator: Evaluator, *, gracious: bool) -> str | None:
     """Why the rows of a run are not counted, or not compared as they were recorded, where this is needed."""
     header, form = run.header, run.header.query.form
-    if evaluator == "definition" and named is not None and not gracious:
+    differ = operator(header.query, header.semantics) is not R2S.RSTREAM
+    if (evaluator == "definition" or differ) and named is not None and not gracious:
         return None
     if reason := refuse_counts(header):
         return reason
     if gracious and needs_arrivals(header.query.windows, header.semantics):
         return "borders of reports that arrivals make due"
-    if operator(header.query, header.semantics) is not R2S.RSTREAM:
+    if differ:
         return "borders of differences"
     if not isinstance(form, Select) or any(
         answer.kind != "solutions" or answer.variables != form.variables for answer in run.answers
@@ -207,9 +212,12 @@ class TableJudging:
 
     def score(self, t0: int) -> Scored:
         """The scores of the run under one t0 (ms)."""
-        if self.named is not None and self.rules.evaluator == "definition":
+        by_plans, header = self.rules.evaluator == "spark", self.run.header
+        differ = operator(header.query, header.semantics) is not R2S.RSTREAM
+        if self.named is not None and (differ or not by_plans):
             seen, rules = self._seen(t0), self.rules
-            judging = InstantJudging(self.session, seen, self.run, self.named, self._recorded, rules, t0)
+            planned = PlannedDifferences(self.session, seen, header) if by_plans else None
+            judging = InstantJudging(self.session, seen, self.run, self.named, self._recorded, rules, t0, planned)
             return judging.score(self._portions(t0))
         windows = enumerate(self._in_order(t0) if self.named is None else self._by_portion(t0, self.named))
         judged = (JudgedWindow(replace(window, index=index)) for index, window in windows)
@@ -362,13 +370,7 @@ class TableJudging:
         if self.rules.evaluator == "definition":
             return by_definition(self.session, seen, due, query, semantics)
         sizes: ContentSizes = contents(seen, due, query.windows, semantics.content, semantics.changes)
-        kept = [
-            (due[place], size)
-            for place, size in enumerate(sizes.sizes)
-            if place >= portion.skip
-            and (size or Report.NON_EMPTY not in semantics.report)
-            and (place in sizes.changed or Report.CONTENT_CHANGE not in semantics.report)
-        ]
+        kept = [(due[place], sizes.sizes[place]) for place in sizes.due(semantics.report, portion.skip)]
         means = ContentChoices(semantics.content, semantics.empty_aggregate)
         reports = [report for report, _ in kept]
         static = with_matched_static(query, semantics).static
