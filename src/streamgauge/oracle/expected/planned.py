@@ -70,7 +70,7 @@ class PlannedDifferences:
         terms = fn.array(*(fn.col(f"`{name}`") for name in net.columns[2:])).cast("array<string>")
         columns = [pa.array(list(units), pa.int32()), pa.array(list(units.values()), pa.int32())]
         places = self.session.createDataFrame(pa.table(columns, ["report", "unit"]))
-        position, sign = fn.col("report").cast("long").alias("position"), fn.col("net").alias("sign")
+        position, sign = fn.col("report").cast("int").alias("position"), fn.col("net").alias("sign")
         # The reports that only precede the others have no unit.
         return net.join(fn.broadcast(places), "report").select("unit", position, sign, terms.alias("row"))
 

@@ -364,7 +364,7 @@ Arrived = tuple[Arrivals, frozenset[int]]
 """Arrivals by rank, and the sequence numbers of the late elements."""
 
 
-def cuts(due: Sequence[DueReport], times: Sequence[int]) -> bool:
+def cuts(due: Iterable[DueReport], times: Sequence[int]) -> bool:
     """Whether some view excludes arrivals within its times (ms) by their rank."""
     return any(view.after > 0 or view.seen != bisect_right(times, view.last) for report in due for view in report.views)
 

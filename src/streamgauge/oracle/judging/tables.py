@@ -31,7 +31,7 @@ from streamgauge.oracle.expected.extent import Extent, admitted, extent
 from streamgauge.oracle.expected.in_tasks import Answered, by_definition
 from streamgauge.oracle.expected.planned import PlannedDifferences, refuse_planned
 from streamgauge.oracle.expected.ranks import ArrivalsError, arrived, needs_arrivals, ranked, refuse_reports
-from streamgauge.oracle.expected.reports import refuse_spark
+from streamgauge.oracle.expected.reports import cuts, refuse_spark
 from streamgauge.oracle.expected.stretches import between
 from streamgauge.oracle.judging.align import BAND, Pair, align
 from streamgauge.oracle.judging.compare import similarity
@@ -333,7 +333,8 @@ class TableJudging:
     def _seen(self, t0: int) -> DataFrame:
         """The same rows, with their ranks where reports depend on them."""
         windows, semantics = self.run.header.query.windows, self.run.header.semantics
-        if not needs_arrivals(windows, semantics):
+        # Under a tick for each time, arrivals make reports due, and each of them sees all arrivals of its times.
+        if not needs_arrivals(windows, semantics) or not cuts(self._in_time(t0), self._arrivals(t0).times):
             return self._admitted(t0)
         return ranked(self._admitted(t0), self._arrivals(t0), windows, semantics.tick)
 
