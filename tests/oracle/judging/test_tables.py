@@ -30,6 +30,7 @@ from streamgauge.model.semantics import (
     Semantics,
     Tick,
 )
+from streamgauge.model.verdict import Judgement
 from streamgauge.oracle.expected import due_table, ranks
 from streamgauge.oracle.expected.extent import BLOCK, extent
 from streamgauge.oracle.judging import tables
@@ -95,6 +96,7 @@ TWO = (
     "SELECT ?s { GRAPH <urn:one> { ?s <urn:p> ?o } FILTER NOT EXISTS { GRAPH <urn:two> { ?s <urn:q> ?y } } }",
 )
 """Queries over two windows."""
+DEFINED = Means(lambda: pytest.fail("the definition needs no session"), "definition")
 VALUES = ("1", "0.1", "0.3f", "0.1e0", "3e0")
 EXTRA = ("<urn:x>", "<urn:y>", "<urn:z>")
 
@@ -252,7 +254,7 @@ def test_the_verdict_is_the_one_of_this_process(spark, tmp_path, seed):
     agree(spark, tmp_path, seed)
 
 
-@pytest.mark.parametrize("seed", [1, pytest.param(3, marks=pytest.mark.prove)])
+@pytest.mark.parametrize("seed", [1, 3, pytest.param(5, marks=pytest.mark.prove)])
 @pytest.mark.slow
 def test_the_verdict_on_reports_that_arrivals_make_due_is_the_one_of_this_process(spark, tmp_path, seed):
     agree(spark, tmp_path, seed, BY_ARRIVALS)
@@ -298,6 +300,32 @@ def test_rows_that_tables_cannot_compare_are_judged_in_this_process(spark, tmp_p
         judge_tables(spark, heads, table, JudgingRules("spark"))
     means = Means(lambda: spark, "spark")
     assert judge_stored(heads, lambda: run, table, means) == judge_run(run, table, means)
+
+
+@pytest.mark.parametrize(
+    ("text", "row", "stays"),
+    [(COUNTED[0], ("<urn:x>", "<urn:y>"), True), (JUDGED[0], ("<urn:a>", '"7"^^<urn:t>'), False)],
+)
+def test_an_answer_that_plans_do_not_give_is_judged_by_the_definition_where_others_may_be_legal(
+    spark, tmp_path, text, row, stays
+):
+    elements = list(stream("0: a p b. a v 1. | 900: b p c. b v 0.5. | 2500: c p d. a v 3."))
+    drawn_run = drawn(0)[1]
+    query = replace(drawn_run.header.query, form=parse_sparql(text), r2s=None)
+    header = replace(drawn_run.header, query=query, semantics=replace(CQELS, time_unit=250))
+    answer = Answer(query.form.variables, (row,), (), "solutions", 900, None, 5)
+    run = replace(drawn_run, header=header, answers=(answer,))
+    heads, table = stored(tmp_path, elements, run)
+    run = read_run(tmp_path, lambda _text, _dialect: query)
+    if stays:
+        verdict = judge_tables(spark, heads, table, JudgingRules("spark"))
+        assert plain(replace(verdict, cautions=())) == plain(replace(judge_run(run, table, DEFINED), cautions=()))
+    else:
+        with pytest.raises(NotInTablesError, match="that the query leaves open"):
+            judge_tables(spark, heads, table, JudgingRules("spark"))
+    verdict = judge_stored(heads, lambda: run, table, Means(lambda: spark, in_tasks=0))
+    assert verdict.judgement is Judgement.WRONG
+    assert plain(verdict) == plain(judge_run(run, table, DEFINED))
 
 
 def test_the_extent_of_a_stream(spark, tmp_path):
