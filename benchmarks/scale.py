@@ -15,6 +15,7 @@ CPU is that of the program with its JVM and workers, those of the cluster too. M
 Python, of its JVM with it, and of the larger executor with its Python.
 """
 
+import itertools
 import os
 import subprocess
 import sys
@@ -61,6 +62,8 @@ COLUMNS: Final = (
     "an executor, MiB",
 )
 EVERY_S: Final = 0.5
+EXECUTORS_EVERY: Final = 8
+"""The looks of which one is at executors' memory too: it walks all their pages, an eighth of a core at every look."""
 MIB: Final = 1 << 20
 
 
@@ -90,8 +93,10 @@ class ProcessCost:
     def watch(self, program: "subprocess.Popen[bytes]") -> None:
         """Look at the program until it ends."""
         own = psutil.Process(program.pid)
-        while program.poll() is None:
+        for number in itertools.takewhile(lambda _: program.poll() is None, itertools.count()):
             self._look(own)
+            if number % EXECUTORS_EVERY == 0:
+                self.executor = max(self.executor, *map(_executor, self._workers), 0)
             time.sleep(EVERY_S)
 
     def _look(self, own: psutil.Process) -> None:
@@ -99,7 +104,6 @@ class ProcessCost:
             processes = [own, *own.children(recursive=True)]
             far = [process for worker in self._workers for process in (worker, *worker.children(recursive=True))]
             self._count([*processes, *far], self._cpu)
-            self.executor = max(self.executor, *map(_executor, self._workers), 0)
             self.python = max(self.python, own.memory_info().rss)
             jvm = [process.memory_info().rss for process in processes if process.name() == "java"]
             self.with_jvm = max(self.with_jvm, own.memory_info().rss + sum(jvm))
