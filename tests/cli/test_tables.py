@@ -2,11 +2,13 @@
 
 import io
 import random
+from dataclasses import replace
 
 import pytest
 from rich.console import Console
 
-from streamgauge.cli.answers import Shown, is_ordered, prefixes, row_key, shortened
+from streamgauge.cli.answers import Shown, prefixes, row_key, shortened
+from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
 from streamgauge.query import parse
 from streamgauge.semantics.profiles import RSPQL
@@ -46,8 +48,14 @@ def test_rows_without_an_order_come_in_that_of_their_values():
 
 def test_the_order_of_a_query_is_kept():
     query = parse(QUERY + "ORDER BY DESC(?s)")
-    assert is_ordered(query.form)
     assert shown(query, [("<urn:b>",), ("<urn:c>",), ("<urn:a>",)]) == ["ex:b", "ex:c", "ex:a"]
+
+
+def test_the_order_of_a_subquery_is_not_that_of_the_answer():
+    query = parse(QUERY)
+    pattern = al.Project(al.OrderBy(query.form.pattern, ((al.Var("s"), True),)), (al.Var("s"),))
+    within = replace(query, form=replace(query.form, pattern=al.Project(pattern, pattern.variables)))
+    assert shown(within, [("<urn:b>",), ("<urn:c>",), ("<urn:a>",)]) == ["ex:a", "ex:b", "ex:c"]
 
 
 def test_unbound_comes_first_and_no_number_is_text():

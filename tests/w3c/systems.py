@@ -11,6 +11,7 @@ from streamgauge.model.query import ContinuousQuery
 from streamgauge.model.terms import Row
 from streamgauge.query.parser import PlainQuery, read_sparql
 from streamgauge.query.text import QueryError, UnansweredError
+from streamgauge.query.traversal import answer_order
 from streamgauge.query.updates import UpdateContext, read_update
 from streamgauge.semantics.definition import refuse
 from streamgauge.semantics.evaluate import TRIPLE_COLUMNS
@@ -90,15 +91,8 @@ def prepared(folder: Path, test: Test) -> Prepared | Outcome:
     except QueryError as error:
         return Outcome(test, "reader", WRONG, error.what)
     assert test.result is not None
-    wanted = expected(test.result, iri_of(folder, test.result), _is_ordered(query.form))
+    wanted = expected(test.result, iri_of(folder, test.result), answer_order(query.form) is not None)
     return Prepared(test, Case(query.form, _dataset(folder, test, query)), wanted)
-
-
-def _is_ordered(form: al.QueryForm) -> bool:
-    pattern = form.pattern
-    while isinstance(pattern, al.Slice | al.Distinct | al.Reduced | al.Project):
-        pattern = pattern.pattern
-    return isinstance(pattern, al.OrderBy)
 
 
 def _dataset(folder: Path, test: Test, query: PlainQuery) -> Dataset:

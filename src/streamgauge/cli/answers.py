@@ -22,7 +22,6 @@ from streamgauge.cli.streams import write
 from streamgauge.cli.terminal import Terminal
 from streamgauge.formats.lines import encode_answer
 from streamgauge.formats.streams import stream_formats
-from streamgauge.model import algebra as al
 from streamgauge.model.answer import Answer
 from streamgauge.model.phrases import counted, date_text
 from streamgauge.model.query import ContinuousQuery
@@ -31,6 +30,7 @@ from streamgauge.model.terms import XSD, Row, Term, by_parts, datatype, is_iri, 
 from streamgauge.query import QueryError
 from streamgauge.query.prologue import DEFAULT_BASE, read_prologue
 from streamgauge.query.text import tokens
+from streamgauge.query.traversal import answer_order
 from streamgauge.report.fitting_table import FittingTable
 from streamgauge.servers.queries.sessions import as_element, makes_triples
 from streamgauge.watching import Watch, is_durable
@@ -160,7 +160,7 @@ class Shown:
     ) -> None:
         self._console, self._dates = console, dates
         self._short = partial(shortened, prefixes=longest_first(prefixes))
-        self._ordered = is_ordered(query.form)
+        self._ordered = answer_order(query.form) is not None
         r2s = query.r2s or semantics.r2s
         # RSTREAM repeats every row in each report, so a plus before each would say nothing; DSTREAM has removed rows
         # only.
@@ -228,15 +228,6 @@ def _name(iri: Term, prefixes: Sequence[tuple[str, str]]) -> str:
         if iri.startswith(start, 1):
             return f"{prefix}:{iri[1 + len(start) : -1]}"
     return iri
-
-
-def is_ordered(form: al.QueryForm) -> bool:
-    """Whether a query has ORDER BY."""
-    pattern = None if isinstance(form, al.Ask) else form.pattern
-    # ORDER BY is below LIMIT, DISTINCT and the projection in the algebra.
-    while isinstance(pattern, al.Slice | al.Distinct | al.Reduced | al.Project):
-        pattern = pattern.pattern
-    return isinstance(pattern, al.OrderBy)
 
 
 def row_key(row: Row) -> tuple[tuple[int, float, str], ...]:

@@ -30,7 +30,7 @@ from streamgauge.incremental.rows_behind import RowsBehind
 from streamgauge.model import algebra as al
 from streamgauge.model.terms import Row, Term, Triple, is_triple_of
 from streamgauge.query.instants import calls_now
-from streamgauge.query.traversal import every_expression
+from streamgauge.query.traversal import answer_order, every_expression
 from streamgauge.sparql.comparison import descending, value_key
 from streamgauge.sparql.expression import VOLATILE
 from streamgauge.sparql.values import read
@@ -383,10 +383,8 @@ class RowOrder:
     @staticmethod
     def of(form: al.QueryForm) -> "RowOrder | None":
         """The order of a query; ``None`` if it has none, or reads anything but columns, such as NOW()."""
-        pattern = form.pattern
-        while isinstance(pattern, al.Slice | al.Distinct | al.Reduced | al.Project):
-            pattern = pattern.pattern
-        if not isinstance(form, al.Select) or not isinstance(pattern, al.OrderBy):
+        pattern = answer_order(form)
+        if pattern is None or not isinstance(form, al.Select):
             return None
         read_ = {var.name for key, _ in pattern.keys for var in al.expression_variables(key)}
         if read_ - {*form.variables} or any(calls_now(key) for key, _ in pattern.keys):

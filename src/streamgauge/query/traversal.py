@@ -41,6 +41,16 @@ def is_subquery(pattern: al.Pattern) -> bool:
     return isinstance(pattern, al.Group | al.Project | al.Distinct | al.Reduced | al.Slice | al.OrderBy)
 
 
+def answer_order(form: al.QueryForm) -> al.OrderBy | None:
+    """The ORDER BY of a SELECT's answer; a subquery's orders no answer (SPARQL 1.1, 18.2.5: ToMultiset)."""
+    pattern = form.pattern
+    while isinstance(pattern, al.Slice | al.Distinct | al.Reduced):
+        pattern = pattern.pattern
+    # Only the outer projection: a second one is a subquery's.
+    inner = pattern.pattern if isinstance(pattern, al.Project) else pattern
+    return inner if isinstance(inner, al.OrderBy) and isinstance(form, al.Select) else None
+
+
 def keyword(pattern: al.Pattern) -> str:
     """The words of an operator for sentences to users, who know OPTIONAL and not LeftJoin."""
     others = {al.Reduced: "REDUCED", al.OrderBy: "ORDER BY", al.Slice: "LIMIT and OFFSET", al.Project: "subquery"}

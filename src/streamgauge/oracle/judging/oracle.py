@@ -21,7 +21,8 @@ from streamgauge.oracle.judging.metrics import Totals, Unit, due_time, judge, la
 from streamgauge.oracle.judging.units import Alignment, LegalUnits, in_order, is_right
 from streamgauge.oracle.worlds.closed import ClosedTerms, literal_class, may_be_open
 from streamgauge.oracle.worlds.legality import ReportLegality
-from streamgauge.oracle.worlds.slices import is_ordered, order_keys
+from streamgauge.oracle.worlds.slices import order_keys
+from streamgauge.query.traversal import answer_order
 from streamgauge.semantics.arrivals import origins
 from streamgauge.semantics.definition import CAME, SIGN, WENT, operator, signed
 
@@ -322,7 +323,7 @@ def compared_order(header: RunHeader) -> tuple[tuple[int, bool], ...]:
 
 def _order_sentence(header: RunHeader) -> str:
     """The verdict's note on ORDER BY, where the query has one for its whole answer."""
-    if not is_ordered(header.query.form):
+    if answer_order(header.query.form) is None:
         return ""
     if compared_order(header):
         return "; rows in the order of ORDER BY"

@@ -21,6 +21,7 @@ from streamgauge.model.terms import Row, Term
 from streamgauge.oracle.worlds.conditions import MAX_CASES, CutOffError
 from streamgauge.oracle.worlds.intervals import signs
 from streamgauge.oracle.worlds.openings import CURRENT, Openings
+from streamgauge.query.traversal import answer_order
 from streamgauge.sparql.comparison import ordered, ranks
 
 KEPT: Final = "the rows that LIMIT and OFFSET keep (SPARQL 15.1, 15.4, 15.5)"
@@ -62,23 +63,9 @@ def _compared(one: Term | None, two: Term | None) -> int | None:
     return ordered(one, two)
 
 
-def _ordered_pattern(form: a.QueryForm) -> a.OrderBy | None:
-    pattern = form.pattern
-    while isinstance(pattern, a.Slice | a.Distinct | a.Reduced):
-        pattern = pattern.pattern
-    # A second projection is that of a subquery, whose order is not the answer's (SPARQL 18.2: ToMultiSet).
-    inner = pattern.pattern if isinstance(pattern, a.Project) else pattern
-    return inner if isinstance(inner, a.OrderBy) and isinstance(form, a.Select) else None
-
-
-def is_ordered(form: a.QueryForm) -> bool:
-    """Whether a SELECT has ORDER BY."""
-    return _ordered_pattern(form) is not None
-
-
 def order_keys(form: a.QueryForm) -> tuple[tuple[int, bool], ...]:
     """The columns of ORDER BY, each with whether it is descending; empty if a key is not a column."""
-    pattern = _ordered_pattern(form)
+    pattern = answer_order(form)
     if pattern is None or not isinstance(form, a.Select):
         return ()
     names = [(key.name if isinstance(key, a.Var) else "", down) for key, down in pattern.keys]
