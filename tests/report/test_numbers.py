@@ -14,7 +14,7 @@ from streamgauge.model.phrases import counted
 from streamgauge.model.semantics import Borders
 from streamgauge.report import numbers, text
 from streamgauge.report.colours import MUTED, SERIES, STATE
-from streamgauge.report.series import Point, bins, box, spread_sample
+from streamgauge.report.series import Point, PointCloud, bins, box, spread_sample
 from streamgauge.report.windows import cut, shortener
 from tests.report import build
 
@@ -77,9 +77,22 @@ def test_bins_keep_every_value_and_the_extremes(points: list[Point], limit: int)
 
 @given(POINTS, st.integers(4, 40))
 def test_a_sample_keeps_the_highest_point(points: list[Point], limit: int) -> None:
-    kept = spread_sample(points, limit)
+    kept = spread_sample(PointCloud.of(points), limit)
     assert len(kept) <= 2 * limit
     assert max(point.y for point in kept) == max(point.y for point in points)
+
+
+def test_a_sample_of_few_points_is_each_of_them_once() -> None:
+    cloud = PointCloud.of([Point(1, 5, "a"), Point(0, 2, "b"), Point(1, 5, "c"), Point(1, 4, "d")])
+    assert spread_sample(cloud, 4) == [Point(1, 5, "a"), Point(0, 2, "b"), Point(1, 4, "d")]
+
+
+def test_points_of_several_clouds_keep_their_tooltips() -> None:
+    clouds = [PointCloud.of([]), PointCloud.of([Point(1, 2, "a")]), PointCloud.of([Point(3, 4, "b"), Point(5, 6, "c")])]
+    joined = PointCloud.joined(clouds)
+    assert [(x, y, joined.tip(at)) for at, (x, y) in enumerate(zip(joined.xs, joined.ys, strict=True))] == [
+        (1, 2, "a"), (3, 4, "b"), (5, 6, "c")
+    ]  # fmt: skip
 
 
 def test_quartiles_follow_yabench() -> None:

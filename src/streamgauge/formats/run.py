@@ -8,7 +8,7 @@ from itertools import islice
 from pathlib import Path
 from threading import RLock
 from types import TracebackType
-from typing import Any, Self, TypeAlias
+from typing import Any, Final, Self, TypeAlias
 
 from streamgauge.formats import tables
 from streamgauge.formats.fields import FieldError, decode, encode
@@ -238,23 +238,17 @@ def read_heads(path: str | Path, parse: Parse) -> Run | None:
         raise RunError(str(error)) from error
 
 
-SHOWN_FED = 1_000_000
-"""Hand-overs up to which a report reads them: each takes 0.2 KB of memory."""
+FED_FORM: Final = RecordForm(tables.schema_of(Fed), partial(tables.records, kind=Fed))
 
 
 def read_shown(path: str | Path, parse: Parse) -> Run:
-    """The run for a report: without rows, with hand-overs if there are at most SHOWN_FED; RunError."""
+    """The run for a report: without rows, its hand-overs on disk; RunError."""
     root = Path(path)
     heads = read_heads(path, parse)
     if heads is None:
         return read_run(path, parse)
-    few = _rows(root / "fed.parquet") <= SHOWN_FED
-    return replace(heads, fed=tables.fed(root) if few else (), samples=tables.samples(root))
-
-
-def _rows(table: Path) -> int:
     try:
-        return manifest(table).rows
+        return replace(heads, fed=read_records(root / "fed.parquet", FED_FORM), samples=tables.samples(root))
     except TableError as error:
         raise RunError(str(error)) from error
 

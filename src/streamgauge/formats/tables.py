@@ -243,7 +243,11 @@ def _row_records(file: Path, last: int | None) -> Iterator[tuple[int, int, int, 
 
 def read_records(file: Path, kind: Callable[..., Record]) -> tuple[Record, ...]:
     """The records of a table with the columns of their type; TableError if it is missing or invalid."""
-    table = read(file, schema_of(cast(type[Record], kind)))
+    return records(read(file, schema_of(cast(type[Record], kind))), kind)
+
+
+def records(table: pa.Table, kind: Callable[..., Record]) -> tuple[Record, ...]:
+    """The records in a table with the columns of their type."""
     columns = [lists(column) if pa.types.is_list(column.type) else column.to_pylist() for column in table.columns]
     return tuple(map(kind, *columns))
 

@@ -80,7 +80,7 @@ class Run:
 
     header: RunHeader
     answers: Sequence[Answer]
-    fed: tuple[Fed, ...]
+    fed: Sequence[Fed]
     samples: tuple[Sample, ...] = ()
     folder: Path | None = field(default=None, compare=False)
 

@@ -1,5 +1,6 @@
 """Series of runs (the repetitions of one engine under one semantics) and their points, bins and boxes in plots."""
 
+from array import array
 from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
@@ -279,6 +280,18 @@ class PointCloud(NamedTuple):
         xs, ys = (np.array([point[place] for point in points], dtype=float) for place in (0, 1))
         return cls(xs, ys, lambda at: points[at].words)
 
+    @classmethod
+    def joined(cls, clouds: Sequence["PointCloud"]) -> "PointCloud":
+        """The cloud of all points of some clouds, in order."""
+        xs, ys = (np.concatenate([np.empty(0), *(cloud[place] for cloud in clouds)]) for place in (0, 1))
+        ends = list(accumulate(cloud.size for cloud in clouds))
+
+        def tip(at: int) -> str:
+            number = bisect_right(ends, at)
+            return clouds[number].tip(at - (ends[number - 1] if number else 0))
+
+        return cls(xs, ys, tip)
+
     @property
     def size(self) -> int:
         """The number of observations."""
@@ -324,19 +337,20 @@ def bins(points: Sequence[Point], limit: int, show: Callable[[float], str]) -> l
     return PointCloud.of(points).bins(limit, show)
 
 
-def spread_sample(points: Sequence[Point], limit: int) -> list[Point]:
+def spread_sample(points: PointCloud, limit: int) -> list[Point]:
     """About ``limit`` distinct points: the highest of each x and an even sample of the rest."""
-    distinct = list({(point.x, point.y): point for point in points}.values())
-    if len(distinct) <= limit:
-        return distinct
-    highest: dict[float, Point] = {}
-    for point in distinct:
-        if point.x not in highest or point.y > highest[point.x].y:
-            highest[point.x] = point
-    # Outliers are what a delay plot is read for, and an even sample would drop them.
-    peaks = sorted(highest.values(), key=lambda point: -point.y)[: limit // 2]
-    step = -(-len(distinct) // (limit - len(peaks)))
-    return list(dict.fromkeys([*peaks, *distinct[::step]]))
+    xs, ys = points.xs, points.ys
+    # The first of equal points, in order of their places.
+    distinct = np.sort(np.unique(np.stack([xs, ys]), axis=1, return_index=True)[1])
+    kept = distinct
+    if len(distinct) > limit:
+        upwards = distinct[np.lexsort((-ys[distinct], xs[distinct]))]
+        highest = upwards[np.unique(xs[upwards], return_index=True)[1]]
+        # Outliers are what a delay plot is read for, and an even sample would drop them.
+        peaks = highest[np.argsort(-ys[highest], kind="stable")][: limit // 2]
+        step = -(-len(distinct) // (limit - len(peaks)))
+        kept = np.array([*dict.fromkeys([*peaks.tolist(), *distinct[::step].tolist()])], np.intp)
+    return [Point(float(xs[at]), float(ys[at]), points.tip(at)) for at in kept.tolist()]
 
 
 class Box(NamedTuple):
@@ -386,16 +400,34 @@ def rows_of(window: WindowVerdict) -> str:
     return f"{expected} expected, {window.actual:,} received, {window.true_positives:,} in both"
 
 
-def of_windows(series: Series, value: Callable[[WindowVerdict], float | None]) -> PointCloud:
-    """One point per judged report that has the value and a place in stream time: x is that, in s."""
-    windows_ = [
-        (at / 1000, height, judged, window)
-        for judged in series.runs
-        for window in judged[1].windows
-        if (at := place(window)) is not None and (height := value(window)) is not None
-    ]
-    xs, ys = (np.array([point[column] for point in windows_], dtype=float) for column in (0, 1))
-    return PointCloud(xs, ys, lambda at: tooltip(series, *windows_[at][2:]))
+def stream_seconds(window: WindowVerdict) -> float | None:
+    """The place of a report in stream time, in s."""
+    at = place(window)
+    return None if at is None else at / 1000
+
+
+def of_windows(
+    series: Series,
+    value: Callable[[WindowVerdict], float | None],
+    across: Callable[[WindowVerdict], float | None] = stream_seconds,
+) -> PointCloud:
+    """One point per judged report that has the value, which is y, and the one of ``across``, which is x."""
+    xs, ys, repetitions, indexes = array("d"), array("d"), array("i"), array("q")
+    for repetition, (_, verdict) in enumerate(series.runs):
+        for index, window in enumerate(verdict.windows):
+            x, y = across(window), value(window)
+            if x is not None and y is not None:
+                xs.append(x)
+                ys.append(y)
+                repetitions.append(repetition)
+                indexes.append(index)
+
+    def tip(at: int) -> str:
+        # Read again on demand: verdicts of many windows stay on disk.
+        judged = series.runs[repetitions[at]]
+        return tooltip(series, judged, judged[1].windows[indexes[at]])
+
+    return PointCloud(np.array(xs, float), np.array(ys, float), tip)
 
 
 def of_samples(series: Series, value: Callable[[Sample], float], show: Callable[[float], str]) -> PointCloud:

@@ -164,10 +164,10 @@ def _line_plot(
 
 def _late(series: Sequence[Series]) -> tuple[list[Point], list[RuleLine]]:
     """The reports that were later than allowed (the latest, if there are many), and the allowed delays."""
-    points = [point for one in series for point in _late_points(one)]
+    points = PointCloud.joined([runs.of_windows(one, _late_delay) for one in series])
     bounds = dict.fromkeys(verdict.delay_bound for one in series for _, verdict in one.runs if verdict.delay_bound)
     lines = [RuleLine("y", bound, f"allowed: {duration(bound)}") for bound in bounds if bound is not None]
-    return spread_sample(points, RINGED), lines if points else []
+    return spread_sample(points, RINGED), lines if points.size else []
 
 
 def _line(
@@ -252,8 +252,8 @@ def _expected(window: WindowVerdict) -> float:
 
 def delay_by_size(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[Figure]:
     """Delay against result size, a point per report."""
-    content = {one.index: _delay_points(one) for one in series}
-    drawn = [one for one in series if content[one.index]]
+    content = {one.index: runs.of_windows(one, lambda window: window.delay, _actual) for one in series}
+    drawn = [one for one in series if content[one.index].size]
     if not drawn:
         return
 
@@ -265,7 +265,7 @@ def delay_by_size(drawing: ChartDrawing, series: Sequence[Series]) -> Iterator[F
         x, y = ChartAxis("result size, rows", unit="count"), ChartAxis("delay", unit="ms")
         return charts.scatter(sampled(size.bins), x, y, size)
 
-    count = sum(len(content[one.index]) for one in drawn)
+    count = sum(content[one.index].size for one in drawn)
     kept = sampled(HALF.bins)
     note = ""
     if sum(map(len, kept.values())) < count:
@@ -288,23 +288,9 @@ def _longest(points: Sequence[Point]) -> list[Point]:
     return sorted(points, key=lambda point: -point.y)[:SHOWN]
 
 
-def _delay_points(one: Series) -> list[Point]:
-    return [
-        Point(window.actual, window.delay, partial(runs.tooltip, one, judged, window))
-        for judged in one.runs
-        for window in judged[1].windows
-        if window.delay is not None
-    ]
-
-
-def _late_points(one: Series) -> list[Point]:
-    """The reports that were later than allowed, over stream time (s)."""
-    return [
-        Point(at / 1000, window.delay, partial(runs.tooltip, one, judged, window))
-        for judged in one.runs
-        for window in judged[1].windows
-        if window.late and window.delay is not None and (at := place(window)) is not None
-    ]
+def _late_delay(window: WindowVerdict) -> float | None:
+    """The delay (ms) of a report that was later than allowed."""
+    return window.delay if window.late else None
 
 
 SampleMeasure: TypeAlias = PlotMeasure[Sample]
