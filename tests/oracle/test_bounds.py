@@ -16,7 +16,7 @@ DOCS = Path(__file__).parents[2] / "docs"
         ("judging", "judging.align", "BAND", "moves by at most {:,} reports"),
         ("judging", "worlds.conditions", "MAX_CASES", "more than {:,} cases at one place"),
         ("judging", "worlds.membership", "MAX_STEPS", "or {:,} steps"),
-        ("diagnosis", "diagnosis.search", "TRIPLES_LIMIT", "at most {:,} triples"),
+        ("diagnosis", "diagnosis.search", "TRIPLES_LIMIT", "limited to {:,} triples"),
         ("diagnosis", "diagnosis.search", "ANSWERS_LIMIT", "and {:,} answers"),
         ("diagnosis", "diagnosis.search", "REPORTS_LIMIT", "more than {:,} reports are skipped"),
     ],
