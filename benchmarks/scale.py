@@ -63,7 +63,7 @@ COLUMNS: Final = (
 )
 EVERY_S: Final = 0.5
 EXECUTORS_EVERY: Final = 8
-"""The looks of which one is at executors' memory too: it walks all their pages, an eighth of a core at every look."""
+"""Looks per reading of executors' memory, which walks all their pages: at every look it took an eighth of a core."""
 MIB: Final = 1 << 20
 
 

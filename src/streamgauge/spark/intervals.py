@@ -248,7 +248,7 @@ class ContentSizes:
     changed: frozenset[int]
 
     def due(self, report: Set[Report], skip: int = 0) -> list[int]:
-        """The places of the candidates, after the first ``skip``, that their contents make due."""
+        """The indexes of the reports, from ``skip`` on, that their contents make due under a strategy ``report``."""
         return [
             place
             for place, size in enumerate(self.sizes)

@@ -1,7 +1,7 @@
 """Differences from report to report by compiled plans, portion by portion, for tasks of Spark that compare them.
 
-The definition evaluates each content anew: under content change 30,000 reports over 35,000 triples are a thousand
-million triples. A plan finds the rows that come and go at each report from the intervals in which they hold.
+The definition evaluates each content anew: under content change, 30,000 reports over windows of 35,000 triples match a
+billion triples. A plan finds the rows that come and go at each report from the intervals in which they hold.
 """
 
 from collections import defaultdict
@@ -30,32 +30,27 @@ from streamgauge.spark.intervals import contents
 
 
 def refuse_planned(query: ContinuousQuery, semantics: Semantics) -> str | None:
-    """Why differences are not computed portion by portion, where plans can compute them at all."""
+    """Why plans cannot compute the differences of a run portion by portion; ``None`` if they can."""
     if semantics.answers is Counting.SET:
         return "differences of sets, which depend on all reports before"
     return "differences of answers with LIMIT" if isinstance(query.form.pattern, Slice) else None
 
 
-@dataclass
+@dataclass(frozen=True)
 class PlannedDifferences:
-    """The differences of a run's reports over a stream table (``seen``), asked for in the order of its portions."""
+    """The differences from report to report of a run, over the rows of its streams (``seen``)."""
 
     session: SparkSession
     seen: DataFrame
     header: RunHeader
-    _before: DueTable | None = None
 
-    def due(self, portion: DuePortion) -> tuple[DuePortion, tuple[int, ...]]:
-        """The reports of a portion that are due, after the last one before them, and the sizes of their contents."""
+    def due(self, portion: DuePortion) -> tuple[DueTable, tuple[int, ...]]:
+        """The candidates of a portion that their contents make due, and the number of triples in each content."""
         query, semantics = self.header.query, self.header.semantics
         near = between(self.seen, portion.due)
         found = contents(near, portion.due, query.windows, semantics.content, semantics.changes)
         places = found.due(semantics.report, portion.skip)
-        own = portion.due.take(places)
-        before = own.take([]) if self._before is None else self._before
-        self._before = own.take([len(own) - 1]) if own else self._before
-        due = DuePortion(own.after(before), len(before), portion.final)
-        return due, tuple(found.sizes[place] for place in places)
+        return portion.due.take(places), tuple(found.sizes[place] for place in places)
 
     def rows(self, portion: DuePortion, units: Mapping[int, int]) -> DataFrame:
         """The rows that come and go at each report of a portion of due reports, by the unit of the report's place.

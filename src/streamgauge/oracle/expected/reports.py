@@ -172,7 +172,7 @@ Look = Callable[[DueReport], Contents]
 
 
 Objects = Callable[[ContinuousQuery, Callable[[Term], str]], Iterable[Term]]
-"""``Expect.objects``: a function from a query and the class of a literal."""
+"""The type of ``Expect.objects``."""
 
 
 class Expect(Protocol):

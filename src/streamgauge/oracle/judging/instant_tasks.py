@@ -155,13 +155,20 @@ class InstantJudging:
         query, semantics = self.run.header.query, self.run.header.semantics
         return operator(query, semantics) is not R2S.RSTREAM and bool(semantics.report & CONTENT)
 
+    @cached_property
+    def _is_open(self) -> bool:
+        """Whether an answer that depends on legal ones before, or differs from the plans', may still be legal."""
+        return self.planned is None or is_open(self.run.header.query, self.planned.objects)
+
     def _judged_windows(self, portion: DuePortion) -> Iterator[JudgedWindow]:
         """The verdicts of a portion, the indexes of windows counted through."""
         query, sizes = self.run.header.query, None
         if self.planned is not None:
-            portion, sizes = self.planned.due(portion)
+            own, sizes = self.planned.due(portion)
+            portion = self._after_last(own, portion)
         elif self._is_chosen:
-            portion = self._chosen(portion)
+            own = due_by_content(self.session, self.stream, portion, query, self.run.header.semantics)
+            portion = self._after_last(own, portion)
         # Nothing is due in this portion; answers that name its instants are surplus of the next one.
         if len(portion.due) == portion.skip and not portion.final:
             return
@@ -176,7 +183,7 @@ class InstantJudging:
         table = collected(by_unit(rows, _judging(bare, self.t0, self.rules, chosen=self._is_chosen), _JUDGED))
         # A stretch would have to know which of the legal answers its predecessor found: the run has to be judged in
         # one go. Plans know one of the legal answers only.
-        if pc.any(table.column("depends")).as_py() and (self.planned is None or is_open(query, self.planned.objects)):
+        if pc.any(table.column("depends")).as_py() and self._is_open:
             raise NotByInstantError("differences to an answer that the query leaves open")
         ordered = table.sort_by([("unit", "ascending"), ("index", "ascending")])
         for begin in range(0, len(ordered), PAGE):
@@ -202,10 +209,8 @@ class InstantJudging:
             window if window.report is None else replace(window, report=next(numbers)) for window in windows
         )
 
-    def _chosen(self, portion: DuePortion) -> DuePortion:
-        """The reports of a portion that their contents make due, after the last such report of earlier portions."""
-        query, semantics = self.run.header.query, self.run.header.semantics
-        own = due_by_content(self.session, self.stream, portion, query, semantics)
+    def _after_last(self, own: DueTable, portion: DuePortion) -> DuePortion:
+        """A portion's ``own`` reports that contents make due, after the last such report of earlier portions."""
         before = own.take([]) if self._before is None else self._before
         self._before = own.take([len(own) - 1]) if own else self._before
         return DuePortion(own.after(before), len(before), portion.final)
@@ -213,7 +218,7 @@ class InstantJudging:
     def _tasks(
         self, portion: DuePortion, sizes: Sequence[int] | None, units: UnitPlaces
     ) -> Iterator[tuple[DueReport | None, JudgedStretch]]:
-        """The stretches of a portion with their reach, whose places ``units`` gets.
+        """The stretches of a portion with their reach; ``units`` receives the unit of each answer and report.
 
         Each has the answers up to its last instant, the last one of the run all that follow. ``sizes`` are those of the
         contents of the portion's own reports.
