@@ -50,7 +50,7 @@ def test_a_failure_leaves_nothing_and_is_one_sentence(
         raise subprocess.CalledProcessError(1, command, stderr=b"first\nno room\n")
 
     monkeypatch.setattr(subprocess, "run", fail)
-    monkeypatch.setattr("streamgauge.spark.jvm.java", lambda: JAVA)
+    monkeypatch.setattr("streamgauge.spark.jvm_options.java", lambda: JAVA)
     class_archive.main()
     assert capsys.readouterr().out == "no archive of Spark's classes, sessions start more slowly: no room\n"
     assert list((home / "cache" / "streamgauge").iterdir()) == []

@@ -106,7 +106,8 @@ SESSION = """
 from streamgauge.spark.session import session
 spark = session("local[1]", memory="512m", shuffle=1)
 assert spark.range(3).count() == 3
-assert spark.sparkContext.parallelize([1, 2], 1).map(lambda each: each + 1).sum() == 5
+assert spark.sparkContext.parallelize([1, 2], 1).map(lambda number: number + 1).sum() == 5
+assert "streamgauge" in spark.sparkContext._jvm.System.getProperty("log4j2.configurationFile")
 """
 """With a worker in Python: the JVM's connection for accumulators, which ends with the JVM, is there too."""
 
@@ -116,13 +117,22 @@ assert spark.sparkContext.parallelize([1, 2], 1).map(lambda each: each + 1).sum(
     ("settings", "message"),
     [
         ({}, ""),
+        ({"PYSPARK_SUBMIT_ARGS": "--conf spark.driver.extraJavaOptions=-XX:+UseG1GC pyspark-shell"}, ""),
+        (
+            {"PYSPARK_SUBMIT_ARGS": "--conf spark.a=b"},
+            "PYSPARK_SUBMIT_ARGS must end with pyspark-shell, and is '--conf spark.a=b'",
+        ),
+        (
+            {"PYSPARK_SUBMIT_ARGS": "--zork pyspark-shell"},
+            "Spark's JVM did not start: Error: Unrecognized option: --zork",
+        ),
         (
             {"MASTER": "zork"},
             "Spark's JVM did not start: Master must either be yarn or start with spark, k8s, or local",
         ),
         ({"JAVA_TOOL_OPTIONS": "-Xnonsense"}, "Spark's JVM did not start: "),
     ],
-    ids=["silent", "no such master", "no such option"],
+    ids=["silent", "with the user's collector", "no shell", "no such word", "no such master", "no such option"],
 )
 def test_a_session_says_nothing_or_why_it_cannot_start(settings, message):
     code = SESSION.replace('"local[1]", ', "") if "MASTER" in settings else SESSION

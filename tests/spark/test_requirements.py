@@ -8,9 +8,10 @@ import pytest
 
 from streamgauge.engines.spark.micro_batches import configured
 from streamgauge.spark import requirements
-from streamgauge.spark.jvm import driver_settings
+from streamgauge.spark.jvm_options import driver_settings
 from streamgauge.spark.requirements import Memory, SparkStartError, heap, java_lack, java_version, memory
 from streamgauge.spark.session import reach
+from streamgauge.spark.settings import JAVA_OPTIONS
 from streamgauge.workloads.distributed import frame
 
 GIB = 1 << 30
@@ -136,7 +137,7 @@ def test_what_needs_classic_spark_is_refused_on_connect(monkeypatch):
 @pytest.mark.parametrize(("memory", "small"), [("512m", True), ("1g", True), ("1025m", False), ("4g", False)])
 def test_a_small_heap_starts_small(monkeypatch, memory, small):
     monkeypatch.setenv("SPARK_DRIVER_MEMORY", memory)
-    monkeypatch.setattr("streamgauge.spark.jvm.java_lack", lambda: "")
-    settings = driver_settings("4g")
+    monkeypatch.setattr("streamgauge.spark.jvm_options.java_lack", lambda: "")
+    settings = driver_settings("4g", local=True, user={})
     assert settings["spark.driver.memory"] == memory
-    assert ("-Xms64m" in settings["spark.driver.extraJavaOptions"]) is small
+    assert ("-Xms64m" in settings[JAVA_OPTIONS]) is small

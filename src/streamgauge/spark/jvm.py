@@ -5,8 +5,10 @@ each line that is not known chatter.
 """
 
 import atexit
+import itertools
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
@@ -15,7 +17,6 @@ import tempfile
 import threading
 from collections import deque
 from collections.abc import Iterable, Iterator
-from pathlib import Path
 from typing import Final
 
 import pyspark.sql  # noqa: F401 - the one door into PySpark
@@ -23,13 +24,9 @@ from pyspark import SparkConf, SparkContext
 from pyspark.errors import PySparkRuntimeError
 from pyspark.java_gateway import launch_gateway
 
-from streamgauge.spark import class_archive
+from streamgauge.spark.jvm_options import LOG_LEVEL
 from streamgauge.spark.names import keep_names
-from streamgauge.spark.requirements import MIB, JavaMissingError, SparkStartError, heap, heap_bytes, java, java_lack
-from streamgauge.spark.requirements import memory as free_memory
-
-LOG_LEVEL: Final = "STREAMGAUGE_SPARK_LOG"
-"""The variable for the level of Spark's log (info, warn, ...); if it is set, all of Spark's output is shown."""
+from streamgauge.spark.requirements import SparkStartError
 
 SOCKETS: Final = "spark.python.unix.domain.socket.enabled"
 SOCKET_FOLDER: Final = "spark.python.unix.domain.socket.dir"
@@ -46,43 +43,10 @@ _TRACE: Final = "Traceback (most recent call last):"
 _DAEMON: Final = re.compile(r'^  File ".*[/\\]pyspark[/\\]daemon\.py", line |^BrokenPipeError: ')
 """Lines of the trace that a worker prints when its task is cancelled before it has written all its rows."""
 
-_LOG = Path(__file__).with_name("log4j2.properties")
 _KEPT = 20
 _STACK = re.compile(r"^\s*(at |\.\.\. \d+ more)")
 _WAIT = 5.0
 _END_S = 30.0
-
-
-_JVM: Final = "-XX:+UseParallelGC -XX:MetaspaceSize=256m"
-"""Metaspace that starts small grows by collections of the whole heap, so it starts large."""
-
-SMALL_HEAP: Final = 1024 * MIB
-"""A heap up to this size (bytes) is wanted where memory is scarce: `_SPARING` is used for it."""
-
-_SPARING: Final = " -Xms64m -XX:MaxNewSize=96m -XX:GCTimeRatio=9"
-"""Start small, and grow only when a tenth of the time is spent on collections (`python -m benchmarks.scale --cluster`,
-whose driver has 512 MiB)."""
-
-LATE: Final = (
-    "-XX:Tier4InvocationThreshold=100000 -XX:Tier4MinInvocationThreshold=12000"
-    " -XX:Tier4CompileThreshold=300000 -XX:Tier4BackEdgeThreshold=800000"
-)
-"""A session lives for seconds or minutes, in the first of which the second compiler takes much of the CPU: it
-compiles what ran twenty times as often as is usual, as loops over rows soon have."""
-
-
-def driver_settings(memory: str) -> dict[str, str]:
-    """Settings of the driver's JVM; SparkStartError when this machine has none that will do."""
-    if lack := java_lack():
-        raise JavaMissingError(lack)
-    mapped = class_archive.options(java() or "")
-    level = f" -Dstreamgauge.log={level}" if (level := os.environ.get(LOG_LEVEL)) else ""
-    size = heap(os.environ.get("SPARK_DRIVER_MEMORY"), memory, free_memory())
-    sparing = _SPARING if heap_bytes(size) <= SMALL_HEAP else ""
-    return {
-        "spark.driver.memory": size,
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={_LOG}{level} {_JVM}{sparing}{mapped}",
-    }
 
 
 _SOCKET_FOLDER_LENGTH: Final = 61
@@ -110,6 +74,8 @@ def open_gateway(conf: SparkConf) -> None:
     # Under spark-submit, which sets the port, the JVM started this process and has its own standard error.
     if SparkContext._gateway is not None or "PYSPARK_GATEWAY_PORT" in os.environ or os.environ.get(LOG_LEVEL):
         return
+    if "pyspark-shell" not in shlex.split(arguments := os.environ.get("PYSPARK_SUBMIT_ARGS", "pyspark-shell")):
+        raise SparkStartError(f"PYSPARK_SUBMIT_ARGS must end with pyspark-shell, and is {arguments!r}")
     reading, writing = os.pipe()
     relay = Relay()
     thread = threading.Thread(target=relay.read, args=(reading,), daemon=True, name="spark-stderr")
@@ -171,7 +137,7 @@ class Relay:
     def read(self, reading: int) -> None:
         """Take lines from a pipe until its other end is closed."""
         with open(reading, encoding="utf-8", errors="replace") as lines:
-            for line in without_cancelled(lines):
+            for line in without_usage(without_cancelled(lines)):
                 if not CHATTER.search(line):
                     self._take(line)
 
@@ -200,6 +166,14 @@ class Relay:
         with self._lock:
             lines = [line.strip() for line in self._held or () if line.strip() and not _STACK.match(line)]
         return "; ".join(lines).removeprefix('Exception in thread "main" org.apache.spark.SparkException: ')
+
+
+def without_usage(lines: Iterable[str]) -> Iterator[str]:
+    """The lines before spark-submit's list of its options, which it prints after its error and which fills pages."""
+    rest = iter(lines)
+    yield from itertools.takewhile(lambda line: not line.startswith("Usage: spark-submit "), rest)
+    # The pipe is read to its end: the JVM would wait at a full one.
+    deque(rest, maxlen=0)
 
 
 def without_cancelled(lines: Iterable[str]) -> Iterator[str]:

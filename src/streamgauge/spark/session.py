@@ -14,7 +14,8 @@ from streamgauge.outgoing.sockets import check_reachable
 from streamgauge.spark.contexts import running_context
 from streamgauge.spark.failures import JOB_ERRORS, words
 from streamgauge.spark.interrupts import guard
-from streamgauge.spark.jvm import LATE, LOG_LEVEL, driver_settings, open_gateway, socket_settings
+from streamgauge.spark.jvm import open_gateway, socket_settings
+from streamgauge.spark.jvm_options import LOG_LEVEL, driver_settings
 from streamgauge.spark.requirements import HEAP, SparkStartError, connect_address, connect_lack
 from streamgauge.spark.settings import MIN_PARTITIONS, OURS, PARTITIONS, chosen, fit, of_user
 from streamgauge.spark.workers import ask, cores
@@ -55,7 +56,7 @@ def _session(master: str | None, memory: str, shuffle: int | None, app: str, als
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     place = master or os.environ.get("MASTER", "local[*]")
     user = of_user()
-    wanted = {"spark.driver.defaultJavaOptions": LATE, **OURS, PARTITIONS: str(shuffle or MIN_PARTITIONS)}
+    wanted = {**OURS, PARTITIONS: str(shuffle or MIN_PARTITIONS)}
     builder = SparkSession.builder.appName(app)
     if remote:
         # Before PySpark imports its client, which would end the process without a package.
@@ -70,7 +71,7 @@ def _session(master: str | None, memory: str, shuffle: int | None, app: str, als
     if local:
         wanted |= _LOOPBACK
     if new:
-        wanted |= driver_settings(memory) | (socket_settings() if local else {})
+        wanted |= driver_settings(memory, local=local, user=user) | (socket_settings() if local else {})
         reach(place)
     settings = chosen(wanted, user)
     with warnings.catch_warnings():

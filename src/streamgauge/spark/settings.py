@@ -15,7 +15,10 @@ _PACKAGE: Final = Path(pyspark.sql.__file__).parents[1]
 
 PARTITIONS: Final = "spark.sql.shuffle.partitions"
 HASH_JOINS: Final = "spark.sql.adaptive.maxShuffledHashJoinLocalMapThreshold"
-JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
+JAVA_OPTIONS: Final = "spark.driver.defaultJavaOptions"
+"""Options of the driver's JVM; Spark adds the user's own after them, those of `EXTRA_JAVA_OPTIONS`."""
+
+EXTRA_JAVA_OPTIONS: Final = "spark.driver.extraJavaOptions"
 
 OURS: Final = {
     "spark.ui.enabled": "false",
@@ -27,7 +30,7 @@ OURS: Final = {
     "spark.streaming.ui.retainedBatches": "5",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     "spark.sql.execution.arrow.maxBytesPerBatch": "64m",  # a batch may have rows that are whole windows
-    "spark.buffer.pageSize": "8m",  # by default 64 MB, of which each hash table of a small job clears at least one
+    "spark.buffer.pageSize": "1m",  # by default 64 MB: each table that a small job sends to all tasks keeps one
     "spark.python.sql.dataFrameDebugging.enabled": "false",  # or every column costs calls to say where it was made
     "spark.sql.dataFrameQueryContext.enabled": "false",
 }

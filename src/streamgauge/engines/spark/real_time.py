@@ -27,6 +27,8 @@ from streamgauge.query.traversal import every_pattern
 from streamgauge.sources import kafka, kafka_partitions
 from streamgauge.sources.contract import Address, parse_address, read_options
 from streamgauge.sources.named import named_source
+from streamgauge.spark.jvm_options import EARLY
+from streamgauge.spark.settings import EXTRA_JAVA_OPTIONS
 
 SHORTEST: Final = 1_000
 """Minimum time between two checkpoints, ms."""
@@ -112,7 +114,7 @@ class LatencyChoice:
         return {
             "spark.jars": ",".join(map(str, self.jars)),
             "spark.shuffle.streaming.networkBufferMaxWaitTimeMs": "1",
-            "spark.driver.defaultJavaOptions": "-XX:+TieredCompilation",  # compiles the code of each message early
+            EXTRA_JAVA_OPTIONS: EARLY,
         }
 
     @property
