@@ -38,6 +38,7 @@ from streamgauge.oracle.judging.judge import Means, judge_stored, unread
 from streamgauge.query import parse
 from streamgauge.semantics.beginning import begun
 from streamgauge.semantics.refusal import RefusedError
+from streamgauge.servers.http.freed_memory import FreedMemory
 from streamgauge.suites.experiments import Experiment, ExperimentError
 from streamgauge.suites.experiments.plan import (
     ADVANCED,
@@ -116,6 +117,7 @@ class Pipeline:
     done: Done = lambda _result: None
     point: Mapping[str, str] = field(default_factory=dict)
     clock: Callable[[], float] = time.monotonic
+    memory: FreedMemory = field(default_factory=FreedMemory)
 
     @cached_property
     def planned(self) -> PlannedQuery:
@@ -289,14 +291,18 @@ class Pipeline:
         elif trial.system == SPARK and self.on_spark:
             self._stream_job(settled, stream, facts)
         elif isinstance(stream, Path):
-            run = recorded_run(self.experiment, settled, stream, facts, self.context)
-            with self.context.store.stage(trial.name) as place:
-                write_run(place, run)
-                link(stream, place / STREAM)
-                overwrite(place, folder)
+            self._run_here(settled, stream, facts)
         streamed = trial.system == SPARK and self.on_spark
         where = self._spark if streamed else f"by {trial.system}, fed from this process"
         self._tell(Stage.RUN, trial.name, facts.triples, began, kept=kept, where=where)
+
+    def _run_here(self, trial: Trial, stream: Path, facts: StreamFacts) -> None:
+        """Feed a stream to an engine from this process, and write the run folder."""
+        run = recorded_run(self.experiment, trial, stream, facts, self.context)
+        with self.context.store.stage(trial.name) as place:
+            write_run(place, run)
+            link(stream, place / STREAM)
+            overwrite(place, self.folder(trial))
 
     def _stream_job(self, trial: Trial, stream: Place, facts: StreamFacts) -> None:
         """Answer a table with Structured Streaming until its end, resuming a stopped job."""
@@ -361,6 +367,8 @@ class Pipeline:
     def _tell(
         self, stage: Stage, what: str, triples: int, began: float, *, kept: bool, where: str, note: str = ""
     ) -> None:
+        # What a run of millions of triples freed would otherwise be the driver's in all later stages.
+        self.memory.give_back()
         self.done(StageResult(stage, what, where, triples, self.clock() - began, kept, note))
 
     def publish(self, files: Sequence[Path], target: RemotePlace) -> None:
