@@ -28,6 +28,10 @@ _SPARING: Final = "-XX:+UseSerialGC -Xms64m -XX:MaxNewSize=96m -XX:MinHeapFreeRa
 """Start small and stay near what is in use, also over hundreds of jobs; the parallel collector never gives back
 (`python -m benchmarks.scale_suites --parts yabench --cluster`, whose driver has 512 MiB)."""
 
+CLEANING: Final = {"spark.cleaner.periodicGC.interval": "30s"}
+"""By default 30 minutes: what jobs have sent to all tasks is freed only after a collection of the whole heap, and a
+small heap was full of it (61 of 240 MiB were in use)."""
+
 PLANNING: Final = "-XX:TieredStopAtLevel=1"
 """A cluster's driver only plans: the first compiler is enough, and its code takes half the memory."""
 
@@ -55,11 +59,13 @@ def driver_settings(memory: str, *, local: bool, user: Mapping[str, str]) -> dic
     mapped = class_archive.options(java() or "")
     level = f" -Dstreamgauge.log={level}" if (level := os.environ.get(LOG_LEVEL)) else ""
     size = heap(os.environ.get("SPARK_DRIVER_MEMORY"), memory, free_memory())
-    collector = "" if _names_collector(user) else _SPARING if heap_bytes(size) <= SMALL_HEAP else _FAST
+    small = heap_bytes(size) <= SMALL_HEAP
+    collector = "" if _names_collector(user) else _SPARING if small else _FAST
     compiler = LATE if local else PLANNING
     return {
         "spark.driver.memory": size,
         JAVA_OPTIONS: f"{compiler} -Dlog4j2.configurationFile={_LOG}{level} {_METASPACE} {collector}{mapped}",
+        **(CLEANING if small else {}),
     }
 
 
