@@ -1,4 +1,4 @@
-"""Memory after requests: cyclic garbage is collected, and free blocks of malloc go back to the system (glibc)."""
+"""Memory after requests and runs: garbage is collected, and free blocks of malloc go back to the system (glibc)."""
 
 import ctypes
 import gc
