@@ -123,6 +123,10 @@ assert "streamgauge" in spark.sparkContext._jvm.System.getProperty("log4j2.confi
             "PYSPARK_SUBMIT_ARGS must end with pyspark-shell, and is '--conf spark.a=b'",
         ),
         (
+            {"PYSPARK_SUBMIT_ARGS": "--name 'a pyspark-shell"},
+            """PYSPARK_SUBMIT_ARGS: no closing quotation in "--name 'a pyspark-shell\"""",
+        ),
+        (
             {"PYSPARK_SUBMIT_ARGS": "--zork pyspark-shell"},
             "Spark's JVM did not start: Error: Unrecognized option: --zork",
         ),
@@ -132,7 +136,15 @@ assert "streamgauge" in spark.sparkContext._jvm.System.getProperty("log4j2.confi
         ),
         ({"JAVA_TOOL_OPTIONS": "-Xnonsense"}, "Spark's JVM did not start: "),
     ],
-    ids=["silent", "with the user's collector", "no shell", "no such word", "no such master", "no such option"],
+    ids=[
+        "silent",
+        "with the user's collector",
+        "no shell",
+        "half a quotation",
+        "no such word",
+        "no such master",
+        "no such option",
+    ],
 )
 def test_a_session_says_nothing_or_why_it_cannot_start(settings, message):
     code = SESSION.replace('"local[1]", ', "") if "MASTER" in settings else SESSION

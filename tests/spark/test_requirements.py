@@ -134,6 +134,14 @@ def test_what_needs_classic_spark_is_refused_on_connect(monkeypatch):
             use()
 
 
+def test_a_collector_of_the_user_takes_the_place_of_ours(monkeypatch):
+    monkeypatch.setattr("streamgauge.spark.jvm_options.java_lack", lambda: "")
+    ours = driver_settings("4g", local=True, user={})[JAVA_OPTIONS]
+    monkeypatch.setenv("PYSPARK_SUBMIT_ARGS", "--driver-java-options -XX:+UseG1GC pyspark-shell")
+    theirs = driver_settings("4g", local=True, user={})[JAVA_OPTIONS]
+    assert ("-XX:+UseParallelGC" in ours, "GC" in theirs) == (True, False)
+
+
 @pytest.mark.parametrize(("memory", "small"), [("512m", True), ("1g", True), ("1025m", False), ("4g", False)])
 def test_a_small_heap_starts_small(monkeypatch, memory, small):
     monkeypatch.setenv("SPARK_DRIVER_MEMORY", memory)

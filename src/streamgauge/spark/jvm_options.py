@@ -51,6 +51,9 @@ EARLY: Final = (
 """The JVM's own thresholds, for a session that answers single messages from its start."""
 
 
+_OPTION_VARIABLES: Final = ("PYSPARK_SUBMIT_ARGS", "SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")
+
+
 def driver_settings(memory: str, *, local: bool, user: Mapping[str, str]) -> dict[str, str]:
     """Settings of the driver's JVM, which runs the tasks too if ``local``; SparkStartError without a suitable Java.
 
@@ -74,5 +77,5 @@ def driver_settings(memory: str, *, local: bool, user: Mapping[str, str]) -> dic
 def _names_collector(user: Mapping[str, str]) -> bool:
     """Whether the user's options of the JVM, in settings or environment, choose a garbage collector."""
     options = [user.get(EXTRA_JAVA_OPTIONS, ""), user.get(JAVA_OPTIONS, "")]
-    options += [os.environ.get(name, "") for name in ("SPARK_SUBMIT_OPTS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS")]
+    options += [os.environ.get(name, "") for name in _OPTION_VARIABLES]
     return any(re.search(r"-XX:\+Use\w+GC\b", text) for text in options)

@@ -10,6 +10,8 @@ from typing import Final
 import pyspark.sql
 from pyspark.sql import SparkSession
 
+from streamgauge.spark.requirements import SparkStartError
+
 _PACKAGE: Final = Path(pyspark.sql.__file__).parents[1]
 """The folder of PySpark, which contains Spark."""
 
@@ -56,13 +58,23 @@ Derived: a partition has its PARTITION_BYTES at most then, also where there are 
 
 
 def of_user(environment: Mapping[str, str] = os.environ) -> dict[str, str]:
-    """Settings in ``spark-defaults.conf`` and ``PYSPARK_SUBMIT_ARGS`` (``--conf``, ``--properties-file``)."""
+    """Settings in ``spark-defaults.conf`` and ``PYSPARK_SUBMIT_ARGS`` (``--conf``, ``--properties-file``).
+
+    SparkStartError for arguments that cannot be read.
+    """
     home = Path(environment.get("SPARK_CONF_DIR") or Path(environment.get("SPARK_HOME", _PACKAGE)) / "conf")
-    words = shlex.split(environment.get("PYSPARK_SUBMIT_ARGS", ""))
+    words = _submitted(environment.get("PYSPARK_SUBMIT_ARGS", ""))
     files = [value for name, value in _options(words) if name == "--properties-file"]
     settings = dict(_lines(Path(files[-1]) if files else home / "spark-defaults.conf"))
     # As in spark-submit, --conf goes before the file.
     return settings | dict(value.split("=", 1) for name, value in _options(words) if name == "--conf" and "=" in value)
+
+
+def _submitted(text: str) -> list[str]:
+    try:
+        return shlex.split(text)
+    except ValueError as error:
+        raise SparkStartError(f"PYSPARK_SUBMIT_ARGS: {str(error).lower()} in {text!r}") from error
 
 
 def _options(words: list[str]) -> Iterator[tuple[str, str]]:
