@@ -25,7 +25,7 @@ SMALL_HEAP: Final = 1024 * MIB
 """A heap up to this size (bytes) is wanted where memory is scarce: `_SPARING` is used for it."""
 
 _SPARING: Final = (
-    "-XX:+UseSerialGC -Xms64m -XX:MaxNewSize=96m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 -XX:-ShrinkHeapInSteps"
+    "-XX:+UseSerialGC -Xms64m -XX:MaxNewSize=40m -XX:MinHeapFreeRatio=20 -XX:MaxHeapFreeRatio=40 -XX:-ShrinkHeapInSteps"
 )
 """Start small and stay near what is in use, also over hundreds of jobs; the parallel collector never gives back
 (`python -m benchmarks.scale_suites --parts yabench --cluster`, whose driver has 512 MiB)."""
